@@ -1,0 +1,1 @@
+"""What to do next: choosing task, input and resource."""

@@ -1,0 +1,1 @@
+"""What is believed: Gaussian processes over every function."""

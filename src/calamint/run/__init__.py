@@ -1,0 +1,1 @@
+"""Doing it: studies, storage and executors."""

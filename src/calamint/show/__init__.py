@@ -1,0 +1,1 @@
+"""Telling people: displays, plots and reports."""
