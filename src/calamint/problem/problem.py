@@ -1,0 +1,232 @@
+"""A problem, stated in the user's words: what to vary, what to optimise, what to respect, and how
+each number is measured."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import final
+
+from calamint.problem.errors import ProblemError, check_name, nearest
+from calamint.problem.limits import Constraint, read_constraint
+from calamint.problem.parameters import Parameter
+from calamint.problem.space import Params, Space
+from calamint.problem.tasks import Graph, Kind, Task
+
+Known = Callable[[Params], float]
+
+# The one task and the one place of a problem that names none.
+WHOLE_TASK = "evaluate"
+ONLY_PLACE = "local"
+
+
+@final
+@dataclass(frozen=True)
+class Objective:
+    """What is optimised. Inside, it is minimised: the sign changes here and nowhere else."""
+
+    name: str
+    maximize: bool = False
+
+    def inward(self, value: float) -> float:
+        """The user's value as one to minimise."""
+        return -value if self.maximize else value
+
+    def outward(self, value: float) -> float:
+        """A minimised value in the user's own terms."""
+        return self.inward(value)
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Problem:
+    """What is asked: see `describe()` for the problem in words.
+
+    space        names and what they may be: `cm.Real`, `cm.Integer`, `cm.Choice`
+    minimize     the name of the objective; or `maximize`
+    constraints  limits such as "latency_ms <= 2", "6.5 <= ph <= 7.5"; a bare name is pass/fail
+    tasks        what can be run, `cm.Task`; without them one task measures everything
+    resources    names and how many jobs each can run at once; without them one place, one job
+    known        functions that can be computed exactly from the parameters (a dict of them)
+    """
+
+    space: Space
+    objective: Objective
+    constraints: tuple[Constraint, ...]
+    graph: Graph
+    known: dict[str, Known]
+
+    def __init__(
+        self,
+        space: Mapping[str, Parameter] | Space,
+        minimize: str | None = None,
+        maximize: str | None = None,
+        constraints: Iterable[str | Constraint] = (),
+        tasks: Mapping[str, Task] | None = None,
+        resources: Mapping[str, int] | None = None,
+        known: Mapping[str, Known] | None = None,
+    ) -> None:
+        space = space if isinstance(space, Space) else Space(space)
+        objective = _objective(minimize, maximize)
+        merged = _merge(constraints, objective)
+        functions = [objective.name, *(constraint.name for constraint in merged)]
+        for name in functions:
+            if name in space.parameters:
+                raise ProblemError(
+                    f"{name!r} is both a parameter and a function: give one of them another name."
+                )
+        known = _known(known, functions)
+        measured = [name for name in functions if name not in known]
+        if not measured:
+            raise ProblemError(
+                f"known has all functions, {', '.join(map(repr, functions))}:"
+                " leave out of it what has to be measured."
+            )
+        if tasks is None:
+            tasks = {WHOLE_TASK: Task(measures=measured)}
+        if resources is None:
+            resources = {ONLY_PLACE: 1}
+        graph = Graph(tasks, resources)  # type: ignore[arg-type]
+        _check_measures(graph, functions, known)
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "objective", objective)
+        object.__setattr__(self, "constraints", merged)
+        object.__setattr__(self, "graph", graph)
+        object.__setattr__(self, "known", known)
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        return self.graph.tasks
+
+    @property
+    def resources(self) -> dict[str, int]:
+        return self.graph.resources
+
+    @property
+    def kind(self) -> Kind:
+        return self.graph.kind
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The objective's name, then the constraints', in the order declared."""
+        return (self.objective.name, *(constraint.name for constraint in self.constraints))
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The functions that some task measures."""
+        return tuple(name for name in self.functions if name not in self.known)
+
+    def constraint(self, name: str) -> Constraint:
+        return next(constraint for constraint in self.constraints if constraint.name == name)
+
+    def coupled(self) -> "Problem":
+        """The same problem with one task that measures everything, on one resource."""
+        return Problem(
+            self.space,
+            minimize=None if self.objective.maximize else self.objective.name,
+            maximize=self.objective.name if self.objective.maximize else None,
+            constraints=self.constraints,
+            known=self.known,
+        )
+
+    def describe(self) -> str:
+        """The problem in words, with a small diagram of its tasks and resources."""
+        from calamint.problem.describe import describe
+
+        return describe(self)
+
+    def to_toml(self) -> str:
+        """The problem as a TOML spec, from which `from_toml` makes an equal one."""
+        from calamint.problem.spec import to_toml
+
+        return to_toml(self)
+
+    def to_json(self) -> str:
+        """The problem as a JSON spec, from which `from_json` makes an equal one."""
+        from calamint.problem.spec import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_toml(text: str) -> "Problem":
+        from calamint.problem.spec import from_toml
+
+        return from_toml(text)
+
+    @staticmethod
+    def from_json(text: str) -> "Problem":
+        from calamint.problem.spec import from_json
+
+        return from_json(text)
+
+
+def _objective(minimize: object, maximize: object) -> Objective:
+    if (minimize is None) == (maximize is None):
+        given = "neither" if minimize is None else "both"
+        raise ProblemError(
+            f"{given} of minimize and maximize is given: write one, such as minimize='error'."
+        )
+    field, name = ("minimize", minimize) if maximize is None else ("maximize", maximize)
+    return Objective(check_name(name, f"the function in {field}"), maximize=maximize is not None)
+
+
+def _merge(constraints: object, objective: Objective) -> tuple[Constraint, ...]:
+    if isinstance(constraints, str) or not isinstance(constraints, Iterable):
+        raise ProblemError(
+            f"constraints is {constraints!r}: write a list, such as ['latency_ms <= 2']."
+        )
+    merged: dict[str, Constraint] = {}
+    for text in constraints:
+        constraint = read_constraint(text)
+        if constraint.name == objective.name:
+            raise ProblemError(
+                f"the constraint '{text}' limits the objective {objective.name!r}:"
+                " leave it out, or optimise another function."
+            )
+        name = constraint.name
+        merged[name] = merged[name].merge(constraint) if name in merged else constraint
+    return tuple(merged.values())
+
+
+def _known(known: object, functions: list[str]) -> dict[str, Known]:
+    if known is None:
+        return {}
+    if not isinstance(known, Mapping):
+        raise ProblemError(
+            f"known is {known!r}: write a dict of functions of the parameters,"
+            " such as {'weight': weight}."
+        )
+    for name, function in known.items():
+        if name not in functions:
+            raise ProblemError(
+                f"known has {name!r}, which is neither the objective nor in a constraint:"
+                f" {nearest(str(name), functions)}"
+            )
+        if not callable(function):
+            raise ProblemError(
+                f"known[{name!r}] is {function!r}: write a function of the parameters (a dict)."
+            )
+    return dict(known)
+
+
+def _check_measures(graph: Graph, functions: list[str], known: Mapping[str, Known]) -> None:
+    measured = {name for task in graph.tasks.values() for name in task.measures}
+    unasked = [name for name in measured if name not in functions]
+    for name in functions:
+        if name not in measured and name not in known:
+            where = "the objective" if name == functions[0] else "in a constraint"
+            close = nearest(name, unasked)
+            hint = close if close.startswith("did") else "add it to a task's measures, or to known."
+            raise ProblemError(
+                f"{name!r} is {where}, but no task measures it and it is not in known: {hint}"
+            )
+    for task_name, task in graph.tasks.items():
+        for name in task.measures:
+            if name not in functions:
+                raise ProblemError(
+                    f"task {task_name!r} measures {name!r}, which is neither the objective nor in"
+                    f" a constraint: {nearest(name, functions)}"
+                )
+            if name in known:
+                raise ProblemError(
+                    f"task {task_name!r} measures {name!r}, which is in known:"
+                    " leave it out of one of them."
+                )

@@ -1,0 +1,136 @@
+"""All parameters together: the unit cube that the rest of Calamint computes in."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from calamint.problem.errors import ProblemError, check_name, nearest
+from calamint.problem.parameters import Array, Choice, Integer, Parameter, Real
+
+Params = dict[str, Any]
+
+
+@final
+class Space:
+    """Named parameters, and their encoding as points of the cube [0, 1]^dimension.
+
+    `dimension` counts columns (a choice has one per option), `len(space)` counts parameters.
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        if not isinstance(parameters, Mapping) or not parameters:
+            raise ProblemError(
+                f"space is {parameters!r}: write at least one parameter,"
+                " such as {'width': cm.Integer(16, 1024)}."
+            )
+        for name, parameter in parameters.items():
+            check_name(name, "a parameter in space")
+            if not isinstance(parameter, Real | Integer | Choice):
+                raise ProblemError(
+                    f"space[{name!r}] is {parameter!r}:"
+                    " write cm.Real(low, high), cm.Integer(low, high) or cm.Choice(...)."
+                )
+        self.parameters: dict[str, Parameter] = dict(parameters)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and list(self.parameters.items()) == list(
+            other.parameters.items()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.parameters.items()))
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def __repr__(self) -> str:
+        return f"Space({self.parameters!r})"
+
+    @cached_property
+    def columns(self) -> dict[str, slice]:
+        """The columns of the cube that each parameter occupies."""
+        columns, start = {}, 0
+        for name, parameter in self.parameters.items():
+            columns[name] = slice(start, start + parameter.width)
+            start += parameter.width
+        return columns
+
+    @cached_property
+    def dimension(self) -> int:
+        return sum(parameter.width for parameter in self.parameters.values())
+
+    @cached_property
+    def owner(self) -> "np.ndarray[Any, np.dtype[np.intp]]":
+        """(dimension,) which parameter each column belongs to, counted in the order declared."""
+        widths = [parameter.width for parameter in self.parameters.values()]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @cached_property
+    def continuous(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+        """(dimension,) True for the columns in which a point can move smoothly."""
+        smooth = [isinstance(parameter, Real) for parameter in self.parameters.values()]
+        return np.repeat(smooth, [parameter.width for parameter in self.parameters.values()])
+
+    def accept(self, params: Mapping[str, Any]) -> Params:
+        """The same point with canonical types, in the order declared; refuses what is not in it."""
+        if not isinstance(params, Mapping):
+            raise ProblemError(
+                f"params is {params!r}: write a value for each of"
+                f" {', '.join(map(repr, self.parameters))}, as a dict."
+            )
+        for name in params:
+            if name not in self.parameters:
+                raise ProblemError(
+                    f"params has {name!r}, which is not in the space:"
+                    f" {nearest(str(name), self.parameters)}"
+                )
+        for name in self.parameters:
+            if name not in params:
+                raise ProblemError(f"params has no {name!r}: write a value for it.")
+        return {
+            name: parameter.accept(params[name], name)
+            for name, parameter in self.parameters.items()
+        }
+
+    def encode(self, params: Mapping[str, Any]) -> Array:
+        """(dimension,) the point of the cube that stands for these values."""
+        accepted = self.accept(params)
+        return np.array(
+            [
+                coordinate
+                for name, parameter in self.parameters.items()
+                for coordinate in parameter.encode(accepted[name])
+            ]
+        )
+
+    def encode_all(self, points: Iterable[Mapping[str, Any]]) -> Array:
+        """(N, dimension)"""
+        return np.array([self.encode(point) for point in points]).reshape(-1, self.dimension)
+
+    def decode(self, point: Array) -> Params:
+        """The values that a point of the cube stands for; any point of the cube stands for some."""
+        array = np.asarray(point, dtype=float)
+        if array.shape != (self.dimension,):
+            raise ProblemError(
+                f"a point of the cube has shape {array.shape}: write {self.dimension} coordinates."
+            )
+        if not np.all((array >= 0.0) & (array <= 1.0)):
+            raise ProblemError(
+                f"a point of the cube is {array.tolist()}: write coordinates from 0 to 1."
+            )
+        coordinates = array.tolist()
+        return {
+            name: parameter.decode(coordinates[self.columns[name]])
+            for name, parameter in self.parameters.items()
+        }
+
+    def snap(self, points: Array) -> Array:
+        """(..., dimension) each point moved to where what it decodes to is encoded."""
+        snapped = np.array(points, dtype=float)
+        for name, parameter in self.parameters.items():
+            if not isinstance(parameter, Real):
+                columns = self.columns[name]
+                snapped[..., columns] = parameter.snap(snapped[..., columns])
+        return snapped

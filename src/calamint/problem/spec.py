@@ -1,0 +1,276 @@
+"""Problems as TOML or JSON: pydantic checks the form, `Problem` checks the meaning.
+
+A function in `known` or `cost` is written as "module:function" and imported when it is read.
+"""
+
+import importlib
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from calamint.problem.errors import ProblemError, nearest
+from calamint.problem.parameters import Choice, Integer, Parameter, Real
+from calamint.problem.problem import Problem
+from calamint.problem.tasks import Task
+
+_Reals = Annotated[list[float], Field(min_length=2, max_length=2)]
+_Integers = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class ParameterSpec(_Spec):
+    """Exactly one of real, integer and choice."""
+
+    real: _Reals | None = None
+    integer: _Integers | None = None
+    choice: list[str | bool | int | float] | None = None
+    log: bool | None = None
+
+
+class TaskSpec(_Spec):
+    measures: list[str]
+    runs_on: list[str | list[str]] | None = None
+    cost: float | str | None = None
+    command: list[str] | None = None
+
+
+class ProblemSpec(_Spec):
+    minimize: str | None = None
+    maximize: str | None = None
+    constraints: list[str] | None = None
+    known: dict[str, str] | None = None
+    space: dict[str, ParameterSpec]
+    tasks: dict[str, TaskSpec] | None = None
+    resources: dict[str, int] | None = None
+
+
+def from_toml(text: str) -> Problem:
+    try:
+        return _read(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        twice = " (a key is written twice)" if "overwrite" in str(error) else ""
+        raise ProblemError(f"the spec is not TOML: {error}{twice}.") from error
+
+
+def from_json(text: str) -> Problem:
+    try:
+        return _read(json.loads(text, object_pairs_hook=_distinct_keys))
+    except json.JSONDecodeError as error:
+        raise ProblemError(f"the spec is not JSON: {error}.") from error
+
+
+def to_toml(problem: Problem) -> str:
+    return tomli_w.dumps(_write(problem))
+
+
+def to_json(problem: Problem) -> str:
+    return json.dumps(_write(problem), indent=2)
+
+
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ProblemError(f"the spec has {key!r} twice: write it once.")
+    return dict(pairs)
+
+
+def _read(content: object) -> Problem:
+    if not isinstance(content, dict):
+        raise ProblemError(f"the spec is {content!r}: write a table with space and minimize.")
+    try:
+        spec = ProblemSpec.model_validate(content)
+    except ValidationError as error:
+        raise ProblemError("\n".join(_sentences(error, content))) from None
+    return Problem(
+        space={name: _read_parameter(name, entry) for name, entry in spec.space.items()},
+        minimize=spec.minimize,
+        maximize=spec.maximize,
+        constraints=spec.constraints or (),
+        known={name: _import(path, f"known.{name}") for name, path in (spec.known or {}).items()},
+        tasks=None
+        if spec.tasks is None
+        else {name: _read_task(name, entry) for name, entry in spec.tasks.items()},
+        resources=spec.resources,
+    )
+
+
+def _read_parameter(name: str, entry: ParameterSpec) -> Parameter:
+    given = [kind for kind in ("real", "integer", "choice") if getattr(entry, kind) is not None]
+    if len(given) != 1:
+        raise ProblemError(
+            f"space.{name} has {' and '.join(given) or 'no kind'}: write exactly one of"
+            " real = [low, high], integer = [low, high] or choice = [...]."
+        )
+    if entry.choice is not None and entry.log is not None:
+        raise ProblemError(f"space.{name}.log is {entry.log!r}: leave it out for a choice.")
+    try:
+        if entry.real is not None:
+            return Real(entry.real[0], entry.real[1], log=entry.log or False)
+        if entry.integer is not None:
+            return Integer(entry.integer[0], entry.integer[1], log=entry.log or False)
+        return Choice(*(entry.choice or ()))
+    except ProblemError as error:
+        raise ProblemError(f"space.{name}: {error}") from None
+
+
+def _read_task(name: str, entry: TaskSpec) -> Task:
+    cost: Any = 1.0 if entry.cost is None else entry.cost
+    if isinstance(cost, str) and ":" in cost:
+        cost = _import(cost, f"tasks.{name}.cost")
+    try:
+        return Task(entry.measures, entry.runs_on, cost, entry.command)
+    except ProblemError as error:
+        raise ProblemError(f"tasks.{name}.{error}") from None
+
+
+def _write(problem: Problem) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    content["maximize" if problem.objective.maximize else "minimize"] = problem.objective.name
+    if problem.constraints:
+        content["constraints"] = [str(constraint) for constraint in problem.constraints]
+    if problem.known:
+        content["known"] = {
+            name: _path(function, f"known.{name}") for name, function in problem.known.items()
+        }
+    content["space"] = {
+        name: _write_parameter(parameter) for name, parameter in problem.space.parameters.items()
+    }
+    content["tasks"] = {name: _write_task(name, task) for name, task in problem.tasks.items()}
+    content["resources"] = dict(problem.resources)
+    return content
+
+
+def _write_parameter(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Choice):
+        return {"choice": list(parameter.options)}
+    kind = "real" if isinstance(parameter, Real) else "integer"
+    entry: dict[str, Any] = {kind: [parameter.low, parameter.high]}
+    return {**entry, "log": True} if parameter.log else entry
+
+
+def _write_task(name: str, task: Task) -> dict[str, Any]:
+    entry: dict[str, Any] = {"measures": list(task.measures)}
+    entry["runs_on"] = [
+        words[0] if len(words) == 1 else list(words) for words in task.runs_on or ()
+    ]
+    if callable(task.cost):
+        entry["cost"] = _path(task.cost, f"tasks.{name}.cost")
+    elif task.cost != 1.0:
+        entry["cost"] = task.cost
+    if task.command is not None:
+        entry["command"] = list(task.command)
+    return entry
+
+
+def _import(path: str, field: str) -> Callable[..., Any]:
+    remedy = "write 'module:function' for a function that can be imported."
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise ProblemError(f"{field} is {path!r}: {remedy}")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ProblemError(f"{field} is {path!r}, but {error}: {remedy}") from error
+    if not callable(found):
+        raise ProblemError(f"{field} is {path!r}, which is not a function: {remedy}")
+    return found  # type: ignore[no-any-return]
+
+
+def _path(function: Callable[..., Any], field: str) -> str:
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", "")
+    if not module or not name or "<" in name or module == "__main__":
+        raise ProblemError(
+            f"{field} is {function!r}, which a spec cannot name:"
+            " define it in a module, as a function that can be imported."
+        )
+    return f"{module}:{name}"
+
+
+def _sentences(error: ValidationError, content: Mapping[str, Any]) -> list[str]:
+    """One sentence a mistake: the field, the value, and what to write instead."""
+    sentences: dict[str, str] = {}
+    details = error.errors()
+    misspelled = {detail["loc"][:-1] for detail in details if detail["type"] == "extra_forbidden"}
+    for detail in details:
+        places = _places(detail["loc"], content, missing=detail["type"] == "missing")
+        field = ".".join(str(place) for place in places)
+        if detail["type"] == "extra_forbidden":
+            sentences[field] = (
+                f"{field} is not a key of a spec: {nearest(str(places[-1]), _keys(places[:-1]))}"
+            )
+        elif detail["type"] == "missing":
+            if detail["loc"][:-1] not in misspelled:
+                sentences[field] = f"{field} is missing: add it to the spec."
+        else:
+            value = _value_at(places, content)
+            sentences.setdefault(field, f"{field} is {value!r}: write {_form(places)}.")
+    return list(sentences.values())
+
+
+def _places(location: tuple[str | int, ...], content: Any, missing: bool) -> list[str | int]:
+    """A pydantic location without the names of union members that it ends in."""
+    places: list[str | int] = []
+    for place in location:
+        if isinstance(content, dict) and (place in content or missing):
+            content = content.get(place)
+        elif isinstance(content, list) and isinstance(place, int):
+            content = content[place]
+        else:
+            break
+        places.append(place)
+    return places
+
+
+def _value_at(places: list[str | int], content: Any) -> Any:
+    for place in places:
+        content = content[place]
+    return content
+
+
+def _keys(places: list[str | int]) -> list[str]:
+    """The keys that are valid in the table at this place."""
+    model: type[BaseModel] = ProblemSpec
+    if places and places[0] == "space":
+        model = ParameterSpec
+    elif places and places[0] == "tasks":
+        model = TaskSpec
+    return list(model.model_fields)
+
+
+_FORMS = {
+    "minimize": "the name of a function, such as 'error'",
+    "maximize": "the name of a function, such as 'accuracy'",
+    "constraints": "a list of limits, such as ['latency_ms <= 2']",
+    "known": "names with 'module:function', such as { weight = 'parts:weight' }",
+    "resources": "names with whole numbers, such as { gpu = 1 }",
+    "real": "two numbers, such as [0.0, 1.0]",
+    "integer": "two whole numbers, such as [16, 1024]",
+    "choice": "a list of texts, numbers, true or false",
+    "log": "true or false",
+    "measures": "a list of names, such as ['error']",
+    "runs_on": "a list of resources, such as ['cpu', ['gpu', 'licence']]",
+    "cost": "a positive number, 'learn' or 'module:function'",
+    "command": "a list of words, such as ['python', 'train.py']",
+    "space": "a table such as { width = { integer = [16, 1024] } }",
+    "tasks": "a table such as { train = { measures = ['error'] } }",
+}
+
+
+def _form(places: list[str | int]) -> str:
+    named = [place for place in places if isinstance(place, str) and place in _FORMS]
+    if len(places) == 2 and places[0] == "space":
+        return "a table such as { real = [0.0, 1.0] }"
+    if len(places) == 2 and places[0] == "tasks":
+        return "a table such as { measures = ['error'] }"
+    return _FORMS[named[-1]] if named else "what the documentation of specs says"

@@ -1,0 +1,197 @@
+"""How functions are measured: tasks, the resources they run on, and what graph that makes.
+
+The paper's section 3: functions belong to tasks, tasks run on resources, resources have
+capacities. A task may measure several functions (they are coupled), a function may be measured by
+several tasks, and a task may need several resources at once.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import Any, Literal, final
+
+from calamint.problem.errors import ProblemError, check_distinct, check_name, nearest
+
+Cost = float | Callable[[Mapping[str, Any]], float] | Literal["learn"]
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Task:
+    """A job that can be run at any input: what it measures, where, at what cost.
+
+    `runs_on` lists alternatives; each is one resource or several that are needed at once. Without
+    it the task runs on any one of the problem's resources. `cost` is a number, a function of the
+    parameters, or "learn" to model the durations of finished jobs. `command` is a program to run.
+    """
+
+    measures: tuple[str, ...]
+    runs_on: tuple[tuple[str, ...], ...] | None
+    cost: Cost
+    command: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        measures: str | Iterable[str],
+        runs_on: str | Sequence[str | Sequence[str]] | None = None,
+        cost: Cost = 1.0,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        object.__setattr__(self, "measures", _words(measures, "measures", "['error']"))
+        object.__setattr__(self, "runs_on", _alternatives(runs_on))
+        object.__setattr__(self, "cost", _cost(cost))
+        object.__setattr__(self, "command", _command(command))
+
+
+def _words(value: object, field: str, example: str) -> tuple[str, ...]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, Iterable) or isinstance(words, Mapping):
+        raise ProblemError(f"{field} is {value!r}: write a list of names, such as {example}.")
+    names = tuple(words)
+    if not names:
+        raise ProblemError(f"{field} is empty: write at least one name, such as {example}.")
+    for name in names:
+        check_name(name, f"an entry of {field}")
+    check_distinct(names, field)
+    return names
+
+
+def _alternatives(runs_on: object) -> tuple[tuple[str, ...], ...] | None:
+    if runs_on is None:
+        return None
+    example = "['cpu', ['gpu', 'licence']]"
+    entries = [runs_on] if isinstance(runs_on, str) else runs_on
+    if not isinstance(entries, Sequence) or not entries:
+        raise ProblemError(f"runs_on is {runs_on!r}: write a list of resources, such as {example}.")
+    alternatives = tuple(_words(entry, "runs_on", example) for entry in entries)
+    check_distinct([tuple(sorted(alternative)) for alternative in alternatives], "runs_on")
+    return alternatives
+
+
+def _cost(cost: object) -> Cost:
+    if callable(cost) or cost == "learn":
+        return cost
+    number = isinstance(cost, int | float) and not isinstance(cost, bool)
+    if not number or not 0 < cost < math.inf:  # type: ignore[operator]
+        raise ProblemError(
+            f"cost is {cost!r}: write a positive number, a function of the parameters, or 'learn'."
+        )
+    return float(cost)  # type: ignore[arg-type]
+
+
+def _command(command: object) -> tuple[str, ...] | None:
+    if command is None:
+        return None
+    if (
+        isinstance(command, str)
+        or not isinstance(command, Sequence)
+        or not command
+        or not all(isinstance(word, str) for word in command)
+    ):
+        raise ProblemError(
+            f"command is {command!r}: write the program and its arguments as a list,"
+            " such as ['python', 'train.py']."
+        )
+    return tuple(command)
+
+
+@final
+class Kind(StrEnum):
+    """The names that the paper's section 3 gives to task–resource graphs."""
+
+    COUPLED = "coupled"
+    PARALLEL = "parallel"
+    COMPETITIVE = "competitive decoupled"
+    NON_COMPETITIVE = "non-competitive decoupled"
+    MIXTURE = "mixture"
+
+
+@final
+@dataclass(frozen=True)
+class Graph:
+    """Tasks and resources that fit each other; every task's alternatives are spelled out."""
+
+    tasks: dict[str, Task]
+    resources: dict[str, int]
+
+    def __post_init__(self) -> None:
+        resources = _resources(self.resources)
+        if not isinstance(self.tasks, Mapping) or not self.tasks:
+            raise ProblemError(
+                f"tasks is {self.tasks!r}: write at least one,"
+                " such as {'train': cm.Task(measures=['error'])}."
+            )
+        tasks = {}
+        for name, task in self.tasks.items():
+            check_name(name, "a task")
+            if not isinstance(task, Task):
+                raise ProblemError(
+                    f"tasks[{name!r}] is {task!r}: write cm.Task(measures=['error'])."
+                )
+            alternatives = task.runs_on or tuple((resource,) for resource in resources)
+            for resource in (word for alternative in alternatives for word in alternative):
+                if resource not in resources:
+                    raise ProblemError(
+                        f"task {name!r} runs on {resource!r}, which is not in resources:"
+                        f" {nearest(resource, resources)}"
+                    )
+            tasks[name] = Task(task.measures, alternatives, task.cost, task.command)
+        used = {word for task in tasks.values() for words in task.runs_on or () for word in words}
+        for resource in resources:
+            if resource not in used:
+                raise ProblemError(
+                    f"resource {resource!r} is used by no task:"
+                    " add it to a task's runs_on, or leave it out."
+                )
+        object.__setattr__(self, "tasks", tasks)
+        object.__setattr__(self, "resources", resources)
+
+    def reach(self, task: str) -> frozenset[str]:
+        """Every resource that a task may occupy."""
+        return frozenset(word for words in self.tasks[task].runs_on or () for word in words)
+
+    def at_once(self, task: str) -> int:
+        """How many jobs of a task can run at the same time, if nothing else does."""
+        free = dict(self.resources)
+        count = 0
+        for words in sorted(self.tasks[task].runs_on or (), key=len):
+            fits = min(free[word] for word in words)
+            count += fits
+            for word in words:
+                free[word] -= fits
+        return count
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the paper's cases this is; coupled and decoupled functions are a mixture."""
+        if len(self.tasks) == 1:
+            (name,) = self.tasks
+            return Kind.PARALLEL if self.at_once(name) > 1 else Kind.COUPLED
+        pairs = {_rivalry(self.reach(a), self.reach(b)) for a, b in combinations(self.tasks, 2)}
+        together = any(len(task.measures) > 1 for task in self.tasks.values())
+        if together or len(pairs) > 1:
+            return Kind.MIXTURE
+        return pairs.pop()
+
+
+def _rivalry(one: frozenset[str], other: frozenset[str]) -> Kind:
+    if one == other:
+        return Kind.COMPETITIVE
+    return Kind.MIXTURE if one & other else Kind.NON_COMPETITIVE
+
+
+def _resources(resources: object) -> dict[str, int]:
+    if not isinstance(resources, Mapping) or not resources:
+        raise ProblemError(
+            f"resources is {resources!r}: write names with capacities, such as {{'gpu': 1}}."
+        )
+    for name, capacity in resources.items():
+        check_name(name, "a resource")
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+            raise ProblemError(
+                f"resources[{name!r}] is {capacity!r}: write a whole number of at least 1,"
+                " how many jobs it can run at once."
+            )
+    return dict(resources)
