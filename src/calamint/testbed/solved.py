@@ -1,0 +1,74 @@
+"""A problem together with its answer, so that what an optimiser finds can be judged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from calamint.problem import Params, Problem
+from calamint.problem.parameters import Array
+
+Function = Callable[[Array], Array]
+
+
+@final
+@dataclass(frozen=True)
+class SolvedProblem:
+    """A problem whose functions can be computed and whose constrained optimum is known.
+
+    functions  each maps inputs (..., d) in the user's units to values (...)
+    solution   a global constrained optimum; `optimum` is the objective there
+    worst      the worst objective in the box, the utility of an infeasible recommendation
+    noise      the standard deviation of what `measure` adds to a value
+    """
+
+    name: str
+    problem: Problem
+    functions: Mapping[str, Function] = field(repr=False)
+    solution: Params
+    optimum: float
+    worst: float
+    noise: float = 0.0
+
+    def _inputs(self, params: Mapping[str, Any]) -> Array:
+        return np.array([float(params[name]) for name in self.problem.space.parameters])
+
+    def evaluate(self, params: Mapping[str, Any], task: str | None = None) -> dict[str, float]:
+        """The true values of what a task measures, or of every function."""
+        names = self.problem.functions if task is None else self.problem.tasks[task].measures
+        inputs = self._inputs(params)
+        return {name: float(self.functions[name](inputs)) for name in names}
+
+    def measure(
+        self, params: Mapping[str, Any], rng: np.random.Generator, task: str | None = None
+    ) -> dict[str, float]:
+        """What a task would report: the true values with the problem's noise."""
+        values = self.evaluate(params, task)
+        return {name: value + self.noise * rng.standard_normal() for name, value in values.items()}
+
+    def feasible(self, params: Mapping[str, Any], tolerance: float = 0.0) -> bool:
+        """Whether all limits are met, up to a tolerance in the functions' own units."""
+        values = self.evaluate(params)
+        return all(
+            limit.low - tolerance <= values[limit.name] <= limit.high + tolerance
+            for limit in self.problem.constraints
+        )
+
+    def gap(self, params: Mapping[str, Any], tolerance: float = 0.0) -> float:
+        """|u(x) − u(x*)|: u is the objective where x is feasible, else the worst in the box."""
+        objective = self.problem.objective.name
+        value = self.evaluate(params)[objective] if self.feasible(params, tolerance) else self.worst
+        return abs(value - self.optimum)
+
+    def coupled(self) -> "SolvedProblem":
+        """The same problem with one task that measures everything."""
+        return SolvedProblem(
+            self.name,
+            self.problem.coupled(),
+            self.functions,
+            self.solution,
+            self.optimum,
+            self.worst,
+            self.noise,
+        )
