@@ -1,0 +1,42 @@
+"""Every code block that a reader may copy works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import calamint as cm
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "documentation"}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_toml_blocks_are_specs(page):
+    for block in blocks(page, "toml"):
+        problem = cm.Problem.from_toml(block)
+        assert cm.Problem.from_toml(problem.to_toml()) == problem
+
+
+def test_the_readme_shows_what_describe_prints(capsys):
+    page = ROOT / "README.md"
+    exec(blocks(page, "python")[0], {})
+    assert capsys.readouterr().out == blocks(page, "text")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_exist(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
