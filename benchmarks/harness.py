@@ -123,13 +123,17 @@ def run(
     missing = [
         (entry, seed)
         for entry, seed in wanted
-        if (entry.problem, entry.method, seed, entry.evaluations) not in done
+        if not all(
+            (entry.problem, entry.method, seed, evaluation) in done
+            for evaluation in range(1, entry.evaluations + 1)
+        )
     ]
     say(f"{path.name}: {len(wanted) - len(missing)} repetitions are there, {len(missing)} to run")
     # Two repetitions at once must not fight over the cores with BLAS threads of their own.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(processes or os.cpu_count(), get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(processes or os.cpu_count(), get_context("spawn"))
+    try:
         futures = {
             pool.submit(repetition, entry, seed, tolerance): (entry, seed)
             for entry, seed in missing
@@ -145,8 +149,15 @@ def run(
             append(path, rows)
             thinking = sum(row.seconds for row in rows)
             say(f"{title}: gap {rows[-1].gap:.2e}, {thinking:.1f} s of thinking")
-    names = {(entry.problem, entry.method) for entry in entries}
-    return [row for row in read(path) if (row.problem, row.method) in names and row.seed in seeds]
+    finally:
+        # After Ctrl-C what waits must not be run only to be thrown away.
+        pool.shutdown(cancel_futures=True)
+    most = {(entry.problem, entry.method): entry.evaluations for entry in entries}
+    return [
+        row
+        for row in read(path)
+        if row.evaluation <= most.get((row.problem, row.method), 0) and row.seed in seeds
+    ]
 
 
 def append(path: Path, rows: list[Row]) -> None:
@@ -155,10 +166,12 @@ def append(path: Path, rows: list[Row]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_text() if path.exists() else ""
+    if before and not before.endswith("\n"):
+        # The last line was torn by a crash, perhaps inside quotes: it must not swallow the next.
+        before = before[: before.rfind("\n") + 1]
+        os.truncate(path, len(before.encode()))
     if not before:
         writer.writerow(COLUMNS)
-    elif not before.endswith("\n"):
-        text.write("\n")
     writer.writerows(astuple(row) for row in rows)
     with path.open("a") as file:
         file.write(text.getvalue())
@@ -169,8 +182,9 @@ def read(path: Path) -> list[Row]:
     if not path.exists():
         return []
     rows: dict[tuple[str, str, int, int], Row] = {}
-    with path.open(newline="") as file:
-        for line in csv.reader(file):
+    whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    if whole:
+        for line in csv.reader(whole):
             if line == COLUMNS or len(line) != len(COLUMNS):
                 continue
             try:

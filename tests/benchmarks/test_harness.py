@@ -64,6 +64,21 @@ def test_a_run_is_recorded_resumed_and_reproduced(tmp_path):
     assert [row.gap for row in fresh] == [row.gap for row in kept]
 
 
+def test_a_file_torn_anywhere_keeps_whole_rows_and_what_comes_after(tmp_path):
+    path = tmp_path / "gaps.csv"
+    rows = harness.repetition(ENTRY, 0)[:3]
+    harness.append(path, rows)
+    text = path.read_text()
+    others = harness.repetition(ENTRY, 1)[:2]
+    for cut in range(len(text)):
+        path.write_text(text[:cut])
+        kept = harness.read(path)
+        assert kept == rows[: len(kept)]
+        assert len(kept) == max(0, text[:cut].count("\n") - 1)
+        harness.append(path, others)
+        assert harness.read(path) == kept + others
+
+
 def test_a_torn_file_is_completed(tmp_path):
     path = tmp_path / "gaps.csv"
     whole = harness.repetition(ENTRY, 0)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,30 @@ def test_limits_are_read(text, name, low, high):
     assert read_constraint(text) == Constraint(name, low, high)
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Constraint("c", "1", 2), ["'1'", "not a number"]),
+        (lambda: Constraint("c", None, 2), ["None", "not a number"]),
+        (lambda: Constraint("c", math.nan, 2), ["nan", "not a number"]),
+        (lambda: Constraint("c", 10**400), ["not a number"]),
+        (lambda: Constraint("c"), ["no limit"]),
+        (lambda: Constraint("c", 5, 6, passfail=True), ["pass/fail and has limits"]),
+        (lambda: Constraint("inf", 5), ["'inf'", "reads as a number"]),
+    ],
+)
+def test_bad_constraints_get_one_sentence(make, words):
+    with pytest.raises(ProblemError) as error:
+        make()
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_limits_of_any_number_type_are_written_plainly():
+    assert str(Constraint("a", np.float64(1))) == "a >= 1.0"
+    assert str(Constraint("a", 1, 2**53 + 1)) == f"1.0 <= a <= {float(2**53 + 1)!r}"
+
+
 def test_a_bare_name_is_pass_or_fail():
     constraint = read_constraint(" converges ")
     assert constraint.passfail
@@ -37,6 +62,8 @@ def test_a_bare_name_is_pass_or_fail():
     assert str(constraint) == "converges"
     assert constraint.met(True)
     assert not constraint.met(False)
+    assert not constraint.met(math.nan)
+    assert not constraint.met(-1.0)
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -92,6 +119,7 @@ def test_met_is_the_interval(low, high, value):
         ("6 <= ph >= 7", ["two directions"]),
         ("1 <= a <= 2 <= 3", ["more than two limits"]),
         ("ph <= 3 <= 4", ["'3'", "not the name"]),
+        ("a <= 2 and b <= 3", ["'and'", "two entries"]),
         ("is it ok", ["'is it ok'", "not the name"]),
         ("", ["not the name"]),
         (3, ["3", "write a limit"]),

@@ -140,6 +140,8 @@ def test_columns_and_owners():
         ({"a": "0.5", "b": "x", "c": 1}, ["a is '0.5'", "number"]),
         ({"a": True, "b": "x", "c": 1}, ["a is True", "number"]),
         ({"a": math.nan, "b": "x", "c": 1}, ["a is nan"]),
+        ({"a": 10**400, "b": "x", "c": 1}, ["a is 1000", "number"]),
+        ({"a": 0.5, "b": "x", "c": math.inf}, ["c is inf"]),
         ({"a": 0.5, "b": "w", "c": 1}, ["b is 'w'", "'x', 'y'"]),
         ({"a": 0.5, "b": "x", "c": 1.5}, ["c is 1.5", "whole number from 1 to 3"]),
         ({"a": 0.5, "b": "x", "c": 4}, ["c is 4"]),
@@ -173,6 +175,10 @@ def test_true_is_not_one():
     choice = Choice(True, 1)
     assert choice.encode(choice.accept(1, "x")) == [0.0, 1.0]
     assert choice.encode(choice.accept(True, "x")) == [1.0, 0.0]
+    assert Choice(0, 1) != Choice(False, True)
+    assert Choice(np.int64(0), np.int64(1)) == Choice(0, 1)
+    with pytest.raises(ProblemError, match="write one of True, 1"):
+        choice.accept(np.array([1, 2]), "x")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +189,10 @@ def test_true_is_not_one():
         (lambda: Real("0", 1), ["'0'", "not a finite number"]),
         (lambda: Real(0, math.inf), ["inf", "not a finite number"]),
         (lambda: Real(-1e308, 1e308), ["too far apart"]),
+        (lambda: Real(0, 10**400), ["not a finite number"]),
+        (lambda: Real(2**60, 2**60 + 1), ["empty"]),
+        (lambda: Real(1e10, 1e10 + 4e-6, log=True), ["too close together"]),
+        (lambda: Integer(0, 10**400), ["not a finite number"]),
         (lambda: Real(0, 1, log=True), ["log scale", "positive bound"]),
         (lambda: Real(0, 1, log=2), ["log is 2"]),
         (lambda: Integer(0, 10, log=True), ["log scale", "positive bound"]),

@@ -189,6 +189,9 @@ def test_mistakes_in_toml_get_a_sentence(text, words):
     [
         ("[1]", ["the spec is [1]"]),
         ("{", ["not JSON"]),
+        (None, ["the spec is None", "text"]),
+        ("problem.json", ["'problem.json'", "read_text"]),
+        ("[" * 100_000, ["not JSON"]),
         (
             '{"minimize": "e", "space": {"x": {"real": [0, 1]}, "x": {"real": [0, 2]}}}',
             ["'x' twice"],
@@ -218,3 +221,12 @@ def test_functions_that_cannot_be_imported_cannot_be_written():
     )
     with pytest.raises(cm.ProblemError, match=r"known\.w .* in a module"):
         problem.to_toml()
+    # A bound method would be read back without its object.
+    bound = cm.Problem(
+        {"x": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["w <= 1"],
+        known={"w": cm.Constraint("a", 1).met},
+    )
+    with pytest.raises(cm.ProblemError, match=r"known\.w"):
+        bound.to_json()

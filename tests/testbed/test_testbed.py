@@ -102,6 +102,11 @@ def test_infeasible_points_have_the_worst_utility():
     assert solved.gap({"x1": 0.5, "x2": 0.9}) == pytest.approx(1.4 - 0.599788, abs=1e-6)
 
 
+def test_points_outside_the_box_are_refused():
+    with pytest.raises(ValueError, match=r"x1 is -0\.5"):
+        CLASSIC["toy"]().gap({"x1": -0.5, "x2": 1.05})
+
+
 def test_tasks_measure_their_own_functions():
     solved = CLASSIC["spring"]()
     assert set(solved.evaluate(solved.solution, "draw")) == {"weight"}

@@ -23,7 +23,9 @@ _NUMBER_WORDS = {"inf", "infinity", "nan"}
 
 def check_name(name: object, field: str) -> str:
     """Return `name` if it can serve as a name in specs, limits and table columns."""
-    if not isinstance(name, str) or not name.isidentifier() or name.lower() in _NUMBER_WORDS:
+    if isinstance(name, str) and name.lower() in _NUMBER_WORDS:
+        raise ProblemError(f"{field} is named {name!r}, which reads as a number: write another.")
+    if not isinstance(name, str) or not name.isidentifier():
         raise ProblemError(
             f"{field} is named {name!r}: write letters, digits and underscores,"
             " beginning with a letter, such as 'latency_ms'."

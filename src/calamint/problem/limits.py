@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from calamint.problem.errors import ProblemError, check_name
+from calamint.problem.parameters import finite
 
 _OPERATOR = re.compile(r"(<=|>=|==|!=|=<|=>|<|>|=|≤|≥)")
 _EXAMPLE = "write a limit such as 'latency_ms <= 2' or '6.5 <= ph <= 7.5'"
@@ -26,11 +27,19 @@ class Constraint:
 
     def __post_init__(self) -> None:
         check_name(self.name, "a constraint")
+        if self.passfail and (self.low, self.high) not in ((-math.inf, math.inf), (0, math.inf)):
+            raise ProblemError(
+                f"the constraint on {self.name!r} is pass/fail and has limits: write either."
+            )
         if self.passfail:
             object.__setattr__(self, "low", 0.0)
-            object.__setattr__(self, "high", math.inf)
-        if math.isnan(self.low) or math.isnan(self.high):
-            raise ProblemError(f"a limit on {self.name!r} is not a number: {_EXAMPLE}.")
+        for end in ("low", "high"):
+            limit = getattr(self, end)
+            if limit not in (-math.inf, math.inf) and finite(limit) is None:
+                raise ProblemError(
+                    f"the limit {limit!r} on {self.name!r} is not a number: {_EXAMPLE}."
+                )
+            object.__setattr__(self, end, float(limit))
         if math.isinf(self.low) and math.isinf(self.high):
             raise ProblemError(f"the constraint on {self.name!r} has no limit: {_EXAMPLE}.")
         if not self.low < self.high:
@@ -50,7 +59,7 @@ class Constraint:
 
     def met(self, value: float) -> bool:
         """Whether a measured value respects the limits."""
-        return bool(value) if self.passfail else self.low <= value <= self.high
+        return value == 1 if self.passfail else self.low <= value <= self.high
 
     def merge(self, other: "Constraint") -> "Constraint":
         """Both constraints on the same function at once."""
@@ -125,6 +134,8 @@ def _reads_as_number(word: str) -> bool:
 
 
 def _number(word: str, text: str) -> float:
+    if " and " in f" {word} ":
+        raise ProblemError(f"the constraint {text!r} joins limits by 'and': write two entries.")
     if not _reads_as_number(word) or not math.isfinite(float(word)):
         raise ProblemError(
             f"the limit {word!r} in the constraint {text!r} is not a finite number: {_EXAMPLE}."
@@ -133,6 +144,8 @@ def _number(word: str, text: str) -> float:
 
 
 def _name(word: str, text: str) -> str:
+    if " and " in f" {word} ":
+        raise ProblemError(f"the constraint {text!r} joins limits by 'and': write two entries.")
     if not word.isidentifier():
         raise ProblemError(
             f"the constraint {text!r} limits {word!r}, which is not the name of a function:"

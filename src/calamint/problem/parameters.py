@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from numbers import Real as RealNumber
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,37 @@ Array = NDArray[np.float64]
 MOST_INTEGERS = 2**40
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, RealNumber) and not isinstance(value, bool | np.bool_)
+def finite(value: object) -> float | None:
+    """A real number of any type as a float, or None if it is not one, or not finite."""
+    if not isinstance(value, RealNumber) or isinstance(value, bool | np.bool_):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
-def _check_bounds(kind: str, low: object, high: object, log: object) -> None:
+def _check_bounds(kind: str, low: object, high: object, log: object) -> tuple[float, float]:
+    numbers = []
     for bound in (low, high):
-        if not _is_number(bound) or not math.isfinite(bound):  # type: ignore[arg-type]
+        number = finite(bound)
+        if number is None:
             raise ProblemError(f"{kind} bound {bound!r} is not a finite number: write a number.")
+        numbers.append(number)
     if not isinstance(log, bool | np.bool_):
         raise ProblemError(f"log is {log!r}: write True or False.")
+    if not numbers[0] < numbers[1]:
+        raise ProblemError(
+            f"{kind} bounds ({low!r}, {high!r}) are empty: write a lower bound below the upper,"
+            " or leave out a parameter that cannot vary."
+        )
+    if log and numbers[0] <= 0:
+        raise ProblemError(
+            f"{kind} lower bound {low!r} cannot be on a log scale:"
+            " write a positive bound, or leave out log."
+        )
+    return numbers[0], numbers[1]
 
 
 @final
@@ -47,23 +68,14 @@ class Real:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_bounds("Real", self.low, self.high, self.log)
-        if not self.low < self.high:
-            raise ProblemError(
-                f"Real bounds ({self.low!r}, {self.high!r}) are empty: write the lower bound first."
-            )
-        if self.log and self.low <= 0:
-            raise ProblemError(
-                f"Real lower bound {self.low!r} cannot be on a log scale:"
-                " write a positive bound, or leave out log."
-            )
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
+        low, high = _check_bounds("Real", self.low, self.high, self.log)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
         object.__setattr__(self, "log", bool(self.log))
-        if not math.isfinite(self.high - self.low):
+        if not math.isfinite(high - low) or (self.log and not math.log(low) < math.log(high)):
             raise ProblemError(
-                f"Real bounds ({self.low!r}, {self.high!r}) are too far apart:"
-                " write bounds whose difference is a finite number."
+                f"Real bounds ({low!r}, {high!r}) are too far apart, or too close together:"
+                " write bounds whose difference the computer can tell."
             )
 
     @property
@@ -72,9 +84,9 @@ class Real:
 
     def accept(self, value: object, name: str) -> float:
         """The value as a float, if it lies within the bounds."""
-        if not _is_number(value) or math.isnan(value):  # type: ignore[arg-type]
+        number = finite(value)
+        if number is None:
             raise ProblemError(f"{name} is {value!r}: write a number.")
-        number = float(value)  # type: ignore[arg-type]
         if not self.low <= number <= self.high:
             raise ProblemError(
                 f"{name} is {value!r}: write a number from {self.low!r} to {self.high!r}."
@@ -127,16 +139,6 @@ class Integer:
         object.__setattr__(self, "low", int(self.low))
         object.__setattr__(self, "high", int(self.high))
         object.__setattr__(self, "log", bool(self.log))
-        if not self.low < self.high:
-            raise ProblemError(
-                f"Integer bounds ({self.low!r}, {self.high!r}) are empty:"
-                " write the lower bound first."
-            )
-        if self.log and self.low <= 0:
-            raise ProblemError(
-                f"Integer lower bound {self.low!r} cannot be on a log scale:"
-                " write a positive bound, or leave out log."
-            )
         if max(self.high - self.low, self.high if self.log else 0) > MOST_INTEGERS:
             raise ProblemError(
                 f"Integer bounds ({self.low!r}, {self.high!r}) are too wide to tell values apart:"
@@ -149,14 +151,13 @@ class Integer:
 
     def accept(self, value: object, name: str) -> int:
         """The value as an int, if it is whole and lies within the bounds."""
-        whole = _is_number(value) and (
-            isinstance(value, Integral) or float(value).is_integer()  # type: ignore[arg-type]
-        )
+        number = finite(value)
+        whole = number is not None and (isinstance(value, Integral) or number.is_integer())
         if not whole or not self.low <= value <= self.high:  # type: ignore[operator]
             raise ProblemError(
                 f"{name} is {value!r}: write a whole number from {self.low!r} to {self.high!r}."
             )
-        return int(value)  # type: ignore[call-overload, no-any-return]
+        return int(value)  # type: ignore[call-overload]
 
     def _ends(self) -> tuple[float, float]:
         return math.log(self.low - 0.5), math.log(self.high + 0.5)
@@ -169,18 +170,16 @@ class Integer:
             cell = np.floor(np.exp(left + share * (right - left)) + 0.5) - self.low
         else:
             cell = np.floor(share * count)
-        clipped: Array = np.clip(cell, 0, count - 1)
-        return clipped
+        return np.clip(cell, 0, count - 1)
 
     def _centres(self, cells: Array) -> Array:
         if self.log:
             left, right = self._ends()
-            centres: Array = (np.log(self.low + cells) - left) / (right - left)
-            return centres
+            return (np.log(self.low + cells) - left) / (right - left)
         return (cells + 0.5) / (self.high - self.low + 1)
 
     def encode(self, value: int) -> list[float]:
-        return self._centres(np.array([value - self.low], dtype=float)).tolist()  # type: ignore[no-any-return]
+        return self._centres(np.array([value - self.low], dtype=float)).tolist()
 
     def decode(self, point: Sequence[float]) -> int:
         return self.low + int(self._cells(np.asarray(point, dtype=float))[0])
@@ -190,26 +189,36 @@ class Integer:
 
 
 @final
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Choice:
     """One of two or more named options, with no order between them."""
 
     options: tuple[Option, ...]
 
     def __init__(self, *options: Option) -> None:
-        for option in options:
-            if not isinstance(option, str | int | float | bool) or option != option:
+        plain = tuple(_plain(option) for option in options)
+        for option in plain:
+            if type(option) not in (str, int, float, bool) or option != option:
                 raise ProblemError(
                     f"Choice option {option!r} cannot be written in a spec:"
                     " write a text, a number, True or False."
                 )
-        if len(options) < 2:
+        if len(plain) < 2:
             raise ProblemError(
                 f"Choice has the options {options!r}: write at least two,"
                 " such as Choice('relu', 'sigmoid')."
             )
-        check_distinct([_OptionKey(option) for option in options], "Choice")
-        object.__setattr__(self, "options", options)
+        check_distinct([_OptionKey(option) for option in plain], "Choice")
+        object.__setattr__(self, "options", plain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Choice) and self._keys() == other._keys()
+
+    def __hash__(self) -> int:
+        return hash(self.options)
+
+    def _keys(self) -> list["_OptionKey"]:
+        return [_OptionKey(option) for option in self.options]
 
     def __repr__(self) -> str:
         return f"Choice({', '.join(map(repr, self.options))})"
@@ -220,10 +229,9 @@ class Choice:
 
     def accept(self, value: object, name: str) -> Option:
         """The option that equals the value."""
-        if isinstance(value, np.generic):
-            value = value.item()
+        plain = _plain(value)
         for option in self.options:
-            if _OptionKey(option) == _OptionKey(value):
+            if type(plain) in (str, int, float, bool) and _OptionKey(option) == _OptionKey(plain):
                 return option
         raise ProblemError(
             f"{name} is {value!r}: write one of {', '.join(map(repr, self.options))}."
@@ -237,8 +245,12 @@ class Choice:
         return self.options[int(np.argmax(point))]
 
     def snap(self, points: Array) -> Array:
-        snapped: Array = np.eye(self.width)[np.argmax(points, axis=-1)]
-        return snapped
+        return np.eye(self.width)[np.argmax(points, axis=-1)]
+
+
+def _plain(value: object) -> Any:
+    """Python's own value in place of NumPy's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 class _OptionKey:

@@ -1,7 +1,7 @@
 """A problem, stated in the user's words: what to vary, what to optimise, what to respect, and how
 each number is measured."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -59,7 +59,7 @@ class Problem:
         space: Mapping[str, Parameter] | Space,
         minimize: str | None = None,
         maximize: str | None = None,
-        constraints: Iterable[str | Constraint] = (),
+        constraints: Sequence[str | Constraint] = (),
         tasks: Mapping[str, Task] | None = None,
         resources: Mapping[str, int] | None = None,
         known: Mapping[str, Known] | None = None,
@@ -71,7 +71,8 @@ class Problem:
         for name in functions:
             if name in space.parameters:
                 raise ProblemError(
-                    f"{name!r} is both a parameter and a function: give one of them another name."
+                    f"{name!r} is both a parameter and a function: give one of them another name"
+                    " (a limit on a parameter is its bounds)."
                 )
         known = _known(known, functions)
         measured = [name for name in functions if name not in known]
@@ -83,7 +84,7 @@ class Problem:
         if tasks is None:
             tasks = {WHOLE_TASK: Task(measures=measured)}
         if resources is None:
-            resources = {ONLY_PLACE: 1}
+            resources = _only_place(tasks)
         graph = Graph(tasks, resources)  # type: ignore[arg-type]
         _check_measures(graph, functions, known)
         object.__setattr__(self, "space", space)
@@ -158,9 +159,20 @@ class Problem:
         return from_json(text)
 
 
+def _only_place(tasks: object) -> dict[str, int]:
+    for name, task in tasks.items() if isinstance(tasks, Mapping) else ():
+        if isinstance(task, Task) and task.runs_on is not None:
+            wanted = task.runs_on[0][0]
+            raise ProblemError(
+                f"task {name!r} runs on {wanted!r}, but resources is not given:"
+                f" add resources={{{wanted!r}: 1}}, with how many jobs it can run at once."
+            )
+    return {ONLY_PLACE: 1}
+
+
 def _objective(minimize: object, maximize: object) -> Objective:
     if (minimize is None) == (maximize is None):
-        given = "neither" if minimize is None else "both"
+        given = "neither" if minimize is None else "more than one"
         raise ProblemError(
             f"{given} of minimize and maximize is given: write one, such as minimize='error'."
         )
@@ -169,7 +181,7 @@ def _objective(minimize: object, maximize: object) -> Objective:
 
 
 def _merge(constraints: object, objective: Objective) -> tuple[Constraint, ...]:
-    if isinstance(constraints, str) or not isinstance(constraints, Iterable):
+    if not isinstance(constraints, list | tuple):
         raise ProblemError(
             f"constraints is {constraints!r}: write a list, such as ['latency_ms <= 2']."
         )

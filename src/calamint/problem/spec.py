@@ -52,18 +52,31 @@ class ProblemSpec(_Spec):
 
 
 def from_toml(text: str) -> Problem:
+    _check_text(text)
     try:
         return _read(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         twice = " (a key is written twice)" if "overwrite" in str(error) else ""
         raise ProblemError(f"the spec is not TOML: {error}{twice}.") from error
 
 
 def from_json(text: str) -> Problem:
+    _check_text(text)
     try:
         return _read(json.loads(text, object_pairs_hook=_distinct_keys))
-    except json.JSONDecodeError as error:
+    except ProblemError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise ProblemError(f"the spec is not JSON: {error}.") from error
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise ProblemError(f"the spec is {text!r}: write its text, such as path.read_text().")
+    if text.strip().endswith((".toml", ".json")) and "\n" not in text.strip():
+        raise ProblemError(
+            f"the spec is {text!r}, a file's name: write its text, such as path.read_text()."
+        )
 
 
 def to_toml(problem: Problem) -> str:
@@ -179,22 +192,28 @@ def _import(path: str, field: str) -> Callable[..., Any]:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ProblemError(f"{field} is {path!r}, but {error}: {remedy}") from error
+    except (Exception, SystemExit) as error:
+        raise ProblemError(
+            f"{field} is {path!r}, but importing it failed ({type(error).__name__}: {error}):"
+            f" {remedy}"
+        ) from error
     if not callable(found):
         raise ProblemError(f"{field} is {path!r}, which is not a function: {remedy}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _path(function: Callable[..., Any], field: str) -> str:
-    module = getattr(function, "__module__", None)
-    name = getattr(function, "__qualname__", "")
-    if not module or not name or "<" in name or module == "__main__":
+    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    try:
+        named = not path.startswith("__main__") and _import(path, field) == function
+    except ProblemError:
+        named = False
+    if not named:
         raise ProblemError(
             f"{field} is {function!r}, which a spec cannot name:"
             " define it in a module, as a function that can be imported."
         )
-    return f"{module}:{name}"
+    return path
 
 
 def _sentences(error: ValidationError, content: Mapping[str, Any]) -> list[str]:

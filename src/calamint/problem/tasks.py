@@ -5,14 +5,15 @@ capacities. A task may measure several functions (they are coupled), a function 
 several tasks, and a task may need several resources at once.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from numbers import Integral
 from typing import Any, Literal, final
 
 from calamint.problem.errors import ProblemError, check_distinct, check_name, nearest
+from calamint.problem.parameters import finite
 
 Cost = float | Callable[[Mapping[str, Any]], float] | Literal["learn"]
 
@@ -34,7 +35,7 @@ class Task:
 
     def __init__(
         self,
-        measures: str | Iterable[str],
+        measures: str | Sequence[str],
         runs_on: str | Sequence[str | Sequence[str]] | None = None,
         cost: Cost = 1.0,
         command: Sequence[str] | None = None,
@@ -47,7 +48,7 @@ class Task:
 
 def _words(value: object, field: str, example: str) -> tuple[str, ...]:
     words = [value] if isinstance(value, str) else value
-    if not isinstance(words, Iterable) or isinstance(words, Mapping):
+    if not isinstance(words, list | tuple):
         raise ProblemError(f"{field} is {value!r}: write a list of names, such as {example}.")
     names = tuple(words)
     if not names:
@@ -63,22 +64,22 @@ def _alternatives(runs_on: object) -> tuple[tuple[str, ...], ...] | None:
         return None
     example = "['cpu', ['gpu', 'licence']]"
     entries = [runs_on] if isinstance(runs_on, str) else runs_on
-    if not isinstance(entries, Sequence) or not entries:
+    if not isinstance(entries, list | tuple) or not entries:
         raise ProblemError(f"runs_on is {runs_on!r}: write a list of resources, such as {example}.")
     alternatives = tuple(_words(entry, "runs_on", example) for entry in entries)
-    check_distinct([tuple(sorted(alternative)) for alternative in alternatives], "runs_on")
+    check_distinct([" + ".join(sorted(words)) for words in alternatives], "runs_on")
     return alternatives
 
 
 def _cost(cost: object) -> Cost:
-    if callable(cost) or cost == "learn":
-        return cost
-    number = isinstance(cost, int | float) and not isinstance(cost, bool)
-    if not number or not 0 < cost < math.inf:  # type: ignore[operator]
+    if callable(cost) or (isinstance(cost, str) and cost == "learn"):
+        return cost  # type: ignore[return-value]
+    number = finite(cost)
+    if number is None or number <= 0:
         raise ProblemError(
             f"cost is {cost!r}: write a positive number, a function of the parameters, or 'learn'."
         )
-    return float(cost)  # type: ignore[arg-type]
+    return number
 
 
 def _command(command: object) -> tuple[str, ...] | None:
@@ -154,14 +155,7 @@ class Graph:
 
     def at_once(self, task: str) -> int:
         """How many jobs of a task can run at the same time, if nothing else does."""
-        free = dict(self.resources)
-        count = 0
-        for words in sorted(self.tasks[task].runs_on or (), key=len):
-            fits = min(free[word] for word in words)
-            count += fits
-            for word in words:
-                free[word] -= fits
-        return count
+        return _most_jobs(self.tasks[task].runs_on or (), self.resources)
 
     @property
     def kind(self) -> Kind:
@@ -174,6 +168,22 @@ class Graph:
         if together or len(pairs) > 1:
             return Kind.MIXTURE
         return pairs.pop()
+
+
+def _most_jobs(alternatives: Sequence[tuple[str, ...]], free: Mapping[str, int]) -> int:
+    """The best packing of jobs onto free resources; alternatives of one resource fill it up."""
+    alone = {words[0] for words in alternatives if len(words) == 1}
+    count = sum(free[word] for word in alone)
+    joint = [words for words in alternatives if len(words) > 1 and not alone & set(words)]
+    if not joint:
+        return count
+    first, rest = joint[0], joint[1:]
+    most = min(free[word] for word in first)
+    return count + max(
+        jobs
+        + _most_jobs(rest, {word: left - jobs * (word in first) for word, left in free.items()})
+        for jobs in range(most + 1)
+    )
 
 
 def _rivalry(one: frozenset[str], other: frozenset[str]) -> Kind:
@@ -189,9 +199,9 @@ def _resources(resources: object) -> dict[str, int]:
         )
     for name, capacity in resources.items():
         check_name(name, "a resource")
-        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+        if not isinstance(capacity, Integral) or isinstance(capacity, bool) or capacity < 1:
             raise ProblemError(
                 f"resources[{name!r}] is {capacity!r}: write a whole number of at least 1,"
                 " how many jobs it can run at once."
             )
-    return dict(resources)
+    return {name: int(capacity) for name, capacity in resources.items()}

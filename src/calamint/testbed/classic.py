@@ -18,12 +18,10 @@ def toy() -> SolvedProblem:
 
     def c1(x: Array) -> Array:
         a, b = x[..., 0], x[..., 1]
-        value: Array = 0.5 * np.sin(2 * np.pi * (a**2 - 2 * b)) + a + 2 * b - 1.5
-        return value
+        return 0.5 * np.sin(2 * np.pi * (a**2 - 2 * b)) + a + 2 * b - 1.5
 
     def c2(x: Array) -> Array:
-        value: Array = 1.5 - x[..., 0] ** 2 - x[..., 1] ** 2
-        return value
+        return 1.5 - x[..., 0] ** 2 - x[..., 1] ** 2
 
     return SolvedProblem(
         "toy",
@@ -45,12 +43,10 @@ def gardner1() -> SolvedProblem:
 
     def f(x: Array) -> Array:
         a, b = x[..., 0], x[..., 1]
-        value: Array = np.cos(2 * a) * np.cos(b) + np.sin(a)
-        return value
+        return np.cos(2 * a) * np.cos(b) + np.sin(a)
 
     def c(x: Array) -> Array:
-        value: Array = -(np.cos(x[..., 0] + x[..., 1]) + 0.5)
-        return value
+        return -(np.cos(x[..., 0] + x[..., 1]) + 0.5)
 
     return SolvedProblem(
         "gardner1",
@@ -66,12 +62,10 @@ def gardner2() -> SolvedProblem:
     """The second simulation of Gardner et al.: the feasible set is 1.76 % of the box."""
 
     def f(x: Array) -> Array:
-        value: Array = np.sin(x[..., 0]) + x[..., 1]
-        return value
+        return np.sin(x[..., 0]) + x[..., 1]
 
     def c(x: Array) -> Array:
-        value: Array = -(np.sin(x[..., 0]) * np.sin(x[..., 1]) + 0.95)
-        return value
+        return -(np.sin(x[..., 0]) * np.sin(x[..., 1]) + 0.95)
 
     return SolvedProblem(
         "gardner2",
@@ -89,12 +83,10 @@ def branin() -> SolvedProblem:
     def f(x: Array) -> Array:
         a, b = x[..., 0], x[..., 1]
         bend = b - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6
-        value: Array = bend**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
-        return value
+        return bend**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
 
     def disk(x: Array) -> Array:
-        value: Array = (x[..., 0] - 2.5) ** 2 + (x[..., 1] - 7.5) ** 2
-        return value
+        return (x[..., 0] - 2.5) ** 2 + (x[..., 1] - 7.5) ** 2
 
     return SolvedProblem(
         "branin",
@@ -135,12 +127,10 @@ def hartmann6() -> SolvedProblem:
 
     def f(x: Array) -> Array:
         wells = (_HARTMANN_A * (x[..., None, :] - _HARTMANN_P) ** 2).sum(-1)
-        value: Array = -(_HARTMANN_C * np.exp(-wells)).sum(-1)
-        return value
+        return -(_HARTMANN_C * np.exp(-wells)).sum(-1)
 
     def norm(x: Array) -> Array:
-        value: Array = np.sqrt((x**2).sum(-1))
-        return value
+        return np.sqrt((x**2).sum(-1))
 
     best = (0.20168951, 0.15001069, 0.47687397, 0.27533243, 0.31165162, 0.65730053)
     return SolvedProblem(
@@ -166,13 +156,11 @@ def spring() -> SolvedProblem:
 
     def weight(x: Array) -> Array:
         wire, coil, turns = x[..., 0], x[..., 1], x[..., 2]
-        value: Array = wire**2 * coil * (turns + 2)
-        return value
+        return wire**2 * coil * (turns + 2)
 
     def deflection(x: Array) -> Array:
         wire, coil, turns = x[..., 0], x[..., 1], x[..., 2]
-        value: Array = coil**3 * turns / (71785 * wire**4) - 1
-        return value
+        return coil**3 * turns / (71785 * wire**4) - 1
 
     def stress(x: Array) -> Array:
         wire, coil = x[..., 0], x[..., 1]
@@ -180,17 +168,14 @@ def spring() -> SolvedProblem:
         # A coil as thick as its wire cannot be wound: keep the pole finite.
         space = np.where(np.abs(space) < 1e-9, 1e-9, space)
         shear = (4 * coil**2 - wire * coil) / (12566 * wire**3 * space)
-        value: Array = 1 - shear - 1 / (5108 * wire**2)
-        return value
+        return 1 - shear - 1 / (5108 * wire**2)
 
     def frequency(x: Array) -> Array:
         wire, coil, turns = x[..., 0], x[..., 1], x[..., 2]
-        value: Array = 140.45 * wire / (turns * coil**2) - 1
-        return value
+        return 140.45 * wire / (turns * coil**2) - 1
 
     def diameter(x: Array) -> Array:
-        value: Array = 1 - (x[..., 0] + x[..., 1]) / 1.5
-        return value
+        return 1 - (x[..., 0] + x[..., 1]) / 1.5
 
     requirements = {
         "deflection": deflection,

@@ -7,6 +7,7 @@ from calamint.problem.parameters import Array
 from calamint.testbed.solved import Function, SolvedProblem
 
 _JITTER = 1e-8  # relative to the prior variance; keeps 1000 close points factorisable
+_MOST_DRAWS = 1000
 
 
 def gp_prior(
@@ -31,7 +32,7 @@ def gp_prior(
     grid = np.vstack([points, qmc.Halton(dimension, rng=np.random.default_rng(0)).random(20_000)])
     names = ["f", *_constraint_names(constraints)]
     rng = np.random.default_rng(seed)
-    while True:
+    for _ in range(_MOST_DRAWS):
         draws = {}
         for name in names:
             # With K = L Lᵀ and values L z, the weights K⁻¹ L z are L⁻ᵀ z.
@@ -40,6 +41,10 @@ def gp_prior(
         solution = _solve(draws, grid)
         if solution is not None:
             break
+    else:
+        raise RuntimeError(
+            f"none of {_MOST_DRAWS} draws with {constraints} constraints is feasible"
+        )
     functions: dict[str, Function] = dict(draws)
     return SolvedProblem(
         f"gp_prior_{dimension}d",
@@ -64,8 +69,7 @@ def _constraint_names(count: int) -> list[str]:
 def _kernel(a: Array, b: Array, lengthscale: float) -> Array:
     """(N, d), (M, d) -> (N, M)"""
     squared = (a**2).sum(-1)[:, None] + (b**2).sum(-1) - 2 * a @ b.T
-    kernel: Array = np.exp(-0.5 * np.maximum(squared, 0.0) / lengthscale**2)
-    return kernel
+    return np.exp(-0.5 * np.maximum(squared, 0.0) / lengthscale**2)
 
 
 class _Draw:
@@ -82,8 +86,7 @@ class _Draw:
     def gradient(self, x: Array) -> Array:
         """(d,) -> (d,)"""
         pull = _kernel(x[None], self.centres, self.lengthscale)[0] * self.weights
-        gradient: Array = pull @ (self.centres - x) / self.lengthscale**2
-        return gradient
+        return pull @ (self.centres - x) / self.lengthscale**2
 
 
 def _solve(draws: dict[str, _Draw], grid: Array, starts: int = 10) -> Array | None:

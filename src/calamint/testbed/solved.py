@@ -32,7 +32,7 @@ class SolvedProblem:
     noise: float = 0.0
 
     def _inputs(self, params: Mapping[str, Any]) -> Array:
-        return np.array([float(params[name]) for name in self.problem.space.parameters])
+        return np.array([float(value) for value in self.problem.space.accept(params).values()])
 
     def evaluate(self, params: Mapping[str, Any], task: str | None = None) -> dict[str, float]:
         """The true values of what a task measures, or of every function."""
