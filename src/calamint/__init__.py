@@ -4,22 +4,50 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calamint.decide import (
+        Optimizer,
+        Prediction,
+        Recommendation,
+        ResultError,
+        Suggestion,
+        optimize,
+    )
+    from calamint.model import Model
     from calamint.problem import Choice, Constraint, Integer, Problem, ProblemError, Real, Task
 
 __version__ = "0.1.0"
 
-__all__ = ["Choice", "Constraint", "Integer", "Problem", "ProblemError", "Real", "Task"]
+__all__ = [
+    "Choice",
+    "Constraint",
+    "Integer",
+    "Model",
+    "Optimizer",
+    "Prediction",
+    "Problem",
+    "ProblemError",
+    "Real",
+    "Recommendation",
+    "ResultError",
+    "Suggestion",
+    "Task",
+    "optimize",
+]
 
 # Loaded when first used: importing Calamint must not cost what only a decision needs.
-_HOMES = {
-    "Choice": "problem",
-    "Constraint": "problem",
-    "Integer": "problem",
-    "Problem": "problem",
-    "ProblemError": "problem",
-    "Real": "problem",
-    "Task": "problem",
+_ROOMS = {
+    "problem": ("Choice", "Constraint", "Integer", "Problem", "ProblemError", "Real", "Task"),
+    "model": ("Model",),
+    "decide": (
+        "Optimizer",
+        "Prediction",
+        "Recommendation",
+        "ResultError",
+        "Suggestion",
+        "optimize",
+    ),
 }
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

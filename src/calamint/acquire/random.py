@@ -1,0 +1,34 @@
+"""No preference: every input is as good as any other, so the maximiser returns a random one."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.model import Belief
+from calamint.problem.parameters import Array
+
+
+@final
+@dataclass(frozen=True)
+class Indifference(Utility):
+    rng: np.random.Generator
+
+    def value(self, x: Array) -> Array:
+        return self.rng.random(len(x))
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), np.zeros_like(x)
+
+
+@final
+class Random(Acquisition):
+    """Uniform points: the baseline that any other acquisition has to beat."""
+
+    name = "random"
+    separable = True
+    uses_model = False
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
+        return Indifference(rng)

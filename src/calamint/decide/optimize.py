@@ -1,0 +1,81 @@
+"""The one-call form: optimise a Python function under constraints."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from calamint.acquire import Acquisition
+from calamint.decide.optimizer import Optimizer, Recommendation, Suggestion
+from calamint.decide.results import ResultError
+from calamint.model import Model
+from calamint.problem import Constraint, Params, Problem
+from calamint.problem.parameters import Parameter
+
+
+@final
+@dataclass(frozen=True)
+class Result:
+    """What `optimize` found; `optimizer` has everything that was measured and can go on."""
+
+    recommendation: Recommendation
+    optimizer: Optimizer
+
+    @property
+    def params(self) -> Params:
+        return self.recommendation.params
+
+    @property
+    def objective(self) -> float:
+        return self.recommendation.objective
+
+    @property
+    def probability(self) -> float:
+        return self.recommendation.probability
+
+    @property
+    def confident(self) -> bool:
+        return self.recommendation.confident
+
+
+def optimize(
+    function: Callable[[Params], Mapping[str, Any] | float],
+    space: Mapping[str, Parameter],
+    minimize: str | None = None,
+    maximize: str | None = None,
+    constraints: Sequence[str | Constraint] = (),
+    evaluations: int = 30,
+    known: Mapping[str, Callable[[Params], float]] | None = None,
+    acquisition: str | Acquisition = "eic",
+    model: Model | None = None,
+    seed: int = 0,
+    callback: Callable[[Suggestion, Mapping[str, Any]], None] | None = None,
+) -> Result:
+    """Evaluate `function` so many times, each time where it is most useful, and recommend.
+
+    `function` takes the parameters as a dict and returns a dict with a value for the objective and
+    for every constrained function; a plain number will do where there are no constraints. An
+    exception in it is recorded as a failed evaluation and the search goes on; if all evaluations
+    fail, the last exception is raised. `callback` is told every suggestion with its values.
+    """
+    problem = Problem(space, minimize, maximize, constraints, known=known)
+    if not isinstance(evaluations, int) or evaluations < 1:
+        raise ResultError(f"evaluations is {evaluations!r}: write a whole number of at least 1.")
+    optimizer = Optimizer(problem, acquisition, model, seed)
+    last: Exception | None = None
+    for _ in range(evaluations):
+        suggestion = optimizer.ask()
+        assert suggestion is not None  # one place, and nothing is pending
+        try:
+            values = function(dict(suggestion.params))
+        except Exception as error:
+            optimizer.fail(suggestion, f"{type(error).__name__}: {error}")
+            last = error
+            continue
+        if not isinstance(values, Mapping) and len(problem.measured) == 1:
+            values = {problem.measured[0]: values}
+        optimizer.tell(suggestion, values)  # type: ignore[arg-type]
+        if callback is not None:
+            callback(suggestion, values)  # type: ignore[arg-type]
+    if not optimizer.history and last is not None:
+        raise last
+    return Result(optimizer.recommend(), optimizer)

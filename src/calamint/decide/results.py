@@ -1,0 +1,72 @@
+"""Reading what a measurement reported: numbers, or numbers with their standard errors."""
+
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Real as RealNumber
+from typing import Any
+
+from calamint.problem import ProblemError
+from calamint.problem.errors import nearest
+
+Value = float | tuple[float, float]
+
+
+class ResultError(ProblemError):
+    """A result that cannot be taken as it is; nothing was changed."""
+
+
+def read_values(
+    values: Mapping[str, Any], expected: Iterable[str], complete: bool
+) -> dict[str, tuple[float, float]]:
+    """name -> (value, noise variance or NaN), after checking names and numbers.
+
+    With `complete`, every expected function must be there.
+    """
+    names = list(expected)
+    example = "{" + ", ".join(f"{name!r}: 0.5" for name in names[:2]) + "}"
+    if not isinstance(values, Mapping):
+        raise ResultError(f"values is {values!r}: write a dict, such as {example}.")
+    for name in values:
+        if name not in names:
+            raise ResultError(
+                f"values has {name!r}, which is not measured here: {nearest(str(name), names)}"
+            )
+    missing = [name for name in names if name not in values]
+    if complete and missing:
+        raise ResultError(f"values has no {missing[0]!r}: write a value for it.")
+    if not values:
+        raise ResultError(f"values is empty: write at least one, such as {example}.")
+    return {name: _read(name, value) for name, value in values.items()}
+
+
+def _read(name: str, value: object) -> tuple[float, float]:
+    remedy = "write a number, or (value, standard_error)"
+    error: object = None
+    if isinstance(value, tuple | list):
+        if len(value) != 2:
+            raise ResultError(f"values[{name!r}] is {value!r}: {remedy}.")
+        value, error = value
+    number = _finite(value)
+    if number is None:
+        raise ResultError(
+            f"values[{name!r}] is {value!r}: {remedy}; if the measurement failed, call fail."
+        )
+    if error is None:
+        return number, math.nan
+    deviation = _finite(error)
+    if deviation is None or deviation < 0:
+        raise ResultError(
+            f"values[{name!r}] has the standard error {error!r}:"
+            " write a number that is not negative."
+        )
+    return number, deviation**2
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, RealNumber):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,162 @@
+"""What is believed of all functions of a problem, given what was measured."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from calamint.model.config import Model
+from calamint.model.data import Data, Scaling
+from calamint.model.fit import most_probable
+from calamint.model.known import KnownFunction
+from calamint.model.likelihood import Evidence
+from calamint.model.posterior import Posterior
+from calamint.model.probability import log_probability, log_probability_gradient
+from calamint.model.sample import draw_samples
+from calamint.problem import Problem
+from calamint.problem.parameters import Array
+
+
+@final
+@dataclass(frozen=True)
+class FunctionBelief:
+    """One function: its process in standardised units, and its limits in the same units."""
+
+    process: Posterior | KnownFunction
+    scaling: Scaling
+    low: float = -math.inf
+    high: float = math.inf
+
+    def mixture(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> mean and deviation over all samples in the function's own units, each (n,)."""
+        mean, variance = self.process.moments(x)
+        centre = mean.mean(0)
+        spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
+        return self.scaling.offset + self.scaling.scale * centre, self.scaling.scale * spread
+
+
+@final
+@dataclass(frozen=True)
+class Belief:
+    """All functions, the objective first; the j-th samples of all of them belong together.
+
+    Inputs are points of the cube. Integers and choices count at the values that they decode to, so
+    beliefs are constant between neighbouring integers, and gradients are zero there.
+    """
+
+    problem: Problem
+    functions: dict[str, FunctionBelief]
+
+    @property
+    def samples(self) -> int:
+        return max(len(function.process) for function in self.functions.values())
+
+    @property
+    def objective(self) -> FunctionBelief:
+        return self.functions[self.problem.objective.name]
+
+    @property
+    def constraints(self) -> list[FunctionBelief]:
+        return [self.functions[constraint.name] for constraint in self.problem.constraints]
+
+    def snap(self, x: Array) -> Array:
+        return self.problem.space.snap(x)
+
+    def believing(self, point: Array, names: Iterable[str]) -> "Belief":
+        """The belief after measuring some functions at a point (D,) and finding what is expected.
+
+        The Kriging believer: under each sample its own mean, with the noise of a measurement.
+        """
+        functions = dict(self.functions)
+        for name in names:
+            function = functions[name]
+            process = function.process
+            if isinstance(process, Posterior):
+                mean, _ = process.moments(point[None])
+                extended = process.append(point, mean[:, 0], process.noise)
+                functions[name] = replace(function, process=extended)
+        return replace(self, functions=functions)
+
+    def expected_objective(self, x: Array) -> Array:
+        """(n, D) -> (n,) standardised, averaged over samples."""
+        return self.objective.process.moments(self.snap(x))[0].mean(0)
+
+    def log_feasible(self, x: Array) -> Array:
+        """(n, D) -> (M, n) log probability that all limits are met, under each sample."""
+        x = self.snap(x)
+        total = np.zeros((self.samples, len(x)))
+        for function in self.constraints:
+            total += log_probability(*function.process.moments(x), function.low, function.high)
+        return total
+
+    def log_feasible_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> (M, n) and its gradient (M, n, D)."""
+        x = self.snap(x)
+        total = np.zeros((self.samples, len(x)))
+        gradient = np.zeros((self.samples, *x.shape))
+        for function in self.constraints:
+            mean, variance, mean_x, variance_x = function.process.moments_gradient(x)
+            value, by_mean, by_variance = log_probability_gradient(
+                mean, variance, function.low, function.high
+            )
+            total += value
+            gradient += by_mean[..., None] * mean_x + by_variance[..., None] * variance_x
+        return total, np.where(self.problem.space.continuous, gradient, 0.0)
+
+    def probability(self, x: Array) -> Array:
+        """(n, D) -> (n,) that all limits are met: the mean over samples of the product."""
+        return np.exp(self.log_probability(x))
+
+    def log_probability(self, x: Array) -> Array:
+        log_feasible = self.log_feasible(x)
+        joint: Array = logsumexp(log_feasible, axis=0) - math.log(len(log_feasible))
+        return np.minimum(joint, 0.0)
+
+    def probability_of(self, name: str, x: Array) -> Array:
+        """(n, D) -> (n,) that one function's limits are met."""
+        function = self.functions[name]
+        moments = function.process.moments(self.snap(x))
+        log_each = log_probability(*moments, function.low, function.high)
+        return np.exp(log_each).mean(0)
+
+
+def believe(
+    problem: Problem,
+    model: Model,
+    data: Mapping[str, Data],
+    rng: np.random.Generator,
+    warm: Belief | None = None,
+) -> Belief:
+    """Learn hyper-parameters and condition on the data; `warm` is the last belief, to start from.
+
+    data  what was measured of each function; the objective's values are those to be minimised
+    """
+    functions: dict[str, FunctionBelief] = {}
+    streams = rng.spawn(len(problem.functions))
+    limits = {constraint.name: constraint for constraint in problem.constraints}
+    samples = model.samples if model.hyperparameters == "sampled" else 1
+    for name, stream in zip(problem.functions, streams, strict=True):
+        limit = limits.get(name)
+        low, high = (limit.low, limit.high) if limit else (-math.inf, math.inf)
+        if name in problem.known:
+            sign = -1.0 if limit is None and problem.objective.maximize else 1.0
+            known = KnownFunction.of(problem.known[name], problem.space, samples, sign, low, high)
+            functions[name] = FunctionBelief(known, known.scaling, *known.scaling.limits(low, high))
+            continue
+        scaling = model.scaling_of(name, data[name], low, high)
+        evidence = Evidence(model.kernel_of(name), data[name], scaling, problem.space.owner)
+        prior = model.prior_of(name, len(problem.space), scaling)
+        before = warm.functions[name].process if warm is not None else None
+        start = before.theta if isinstance(before, Posterior) else None
+        if model.hyperparameters == "sampled":
+            theta = draw_samples(evidence, prior, samples, stream, start)
+        else:
+            use_prior = model.hyperparameters == "map"
+            theta = most_probable(evidence, prior, stream, start, use_prior)[None]
+        functions[name] = FunctionBelief(
+            Posterior.of(evidence, theta), scaling, *scaling.limits(low, high)
+        )
+    return Belief(problem, functions)

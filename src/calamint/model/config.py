@@ -1,0 +1,120 @@
+"""How functions are to be modelled, in the user's words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, final
+
+import numpy as np
+
+from calamint.model.data import Data, Scaling, standardise
+from calamint.model.hyper import Prior
+from calamint.model.kernels import KERNELS, Kernel
+from calamint.problem import Problem, ProblemError
+from calamint.problem.errors import nearest
+
+Number = float | Mapping[str, float]
+Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """Gaussian processes, one for each function.
+
+    kernel           "matern52", "matern32" or "se"
+    hyperparameters  "sampled" (M draws from their posterior), "map" or "ml" (one estimate)
+    samples          M, the number of hyper-parameter samples
+    lengthscale      fixed, in unit-cube units: one number, or one for each parameter
+    amplitude        fixed, a standard deviation in the function's own units; with it, values are
+                     not standardised and the prior mean is zero
+    noise            fixed, a variance in the function's own units; 0 is noise-free
+
+    What is not fixed is learnt. A dict gives values for some functions by name.
+    """
+
+    kernel: str | Mapping[str, str] = "matern52"
+    hyperparameters: Literal["sampled", "map", "ml"] = "sampled"
+    samples: int = 10
+    lengthscale: Numbers | None = None
+    amplitude: Number | None = None
+    noise: Number | None = None
+
+    def __post_init__(self) -> None:
+        for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
+            if name not in KERNELS:
+                raise ProblemError(f"kernel is {name!r}: {nearest(str(name), KERNELS)}")
+        ways = ("sampled", "map", "ml")
+        if self.hyperparameters not in ways:
+            raise ProblemError(
+                f"hyperparameters is {self.hyperparameters!r}:"
+                f" {nearest(str(self.hyperparameters), ways)}"
+            )
+        whole = isinstance(self.samples, int) and not isinstance(self.samples, bool)
+        if not whole or self.samples < 1:
+            raise ProblemError(f"samples is {self.samples!r}: write a whole number of at least 1.")
+        for field, lowest in (("lengthscale", False), ("amplitude", False), ("noise", True)):
+            value = getattr(self, field)
+            for number in _flatten(value):
+                fine = isinstance(number, int | float) and not isinstance(number, bool)
+                if not fine or not (0 < number < math.inf or (lowest and number == 0)):  # type: ignore[operator]
+                    what = "a number that is not negative" if lowest else "a positive number"
+                    raise ProblemError(f"{field} is {value!r}: write {what}.")
+
+    def check(self, problem: Problem) -> None:
+        """Refuse names that are not measured and length-scales that do not fit the space."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Mapping):
+                for name in value:
+                    if name not in problem.measured:
+                        raise ProblemError(
+                            f"{field.name} has {name!r}, which no task measures:"
+                            f" {nearest(str(name), problem.measured)}"
+                        )
+        for name in problem.measured:
+            scale = _of(self.lengthscale, name)
+            if isinstance(scale, Sequence) and len(scale) != len(problem.space):
+                raise ProblemError(
+                    f"lengthscale is {scale!r}: write one number, or one for each of the"
+                    f" {len(problem.space)} parameters."
+                )
+
+    def kernel_of(self, name: str) -> Kernel:
+        return KERNELS[_of(self.kernel, name) or "matern52"]  # type: ignore[index]
+
+    def scaling_of(self, name: str, data: Data, low: float, high: float) -> Scaling:
+        """Standardised, unless the amplitude says in which units to think."""
+        if _of(self.amplitude, name) is not None:
+            return Scaling()
+        return standardise(data.values, low, high)
+
+    def prior_of(self, name: str, parameters: int, scaling: Scaling) -> Prior:
+        """The prior over hyper-parameters, with what the user fixed."""
+        fixed = np.full(parameters + 3, np.nan)
+        lengthscale = _of(self.lengthscale, name)
+        amplitude = _of(self.amplitude, name)
+        noise = _of(self.noise, name)
+        if lengthscale is not None:
+            fixed[:-3] = np.log(np.asarray(lengthscale, dtype=float))
+        if amplitude is not None:
+            fixed[-3] = math.log(amplitude)  # type: ignore[arg-type]
+            fixed[-1] = 0.0
+        if noise is not None:
+            scaled = noise / scaling.scale**2  # type: ignore[operator]
+            fixed[-2] = math.log(scaled) if scaled > 0 else -math.inf
+        return Prior.standard(parameters, fixed)
+
+
+def _of(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, Mapping) else value
+
+
+def _flatten(value: object) -> list[object]:
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [number for entry in value.values() for number in _flatten(entry)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return [value]

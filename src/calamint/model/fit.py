@@ -1,0 +1,92 @@
+"""The most probable hyper-parameters: several starts, analytic gradients."""
+
+import math
+
+import numpy as np
+
+from calamint.model.hyper import Prior
+from calamint.model.likelihood import Evidence
+from calamint.problem.parameters import Array
+
+
+def log_posterior(evidence: Evidence, prior: Prior, theta: Array) -> Array:
+    """(m, P + 3) -> (m,) log likelihood plus log prior, up to a constant."""
+    density = prior.log_density(theta)
+    inside = np.isfinite(density)
+    if inside.any():
+        density[inside] += evidence.log_likelihood(theta[inside])
+    return density
+
+
+def most_probable(
+    evidence: Evidence,
+    prior: Prior,
+    rng: np.random.Generator,
+    warm: Array | None = None,
+    use_prior: bool = True,
+) -> Array:
+    """(P + 3,) the θ of highest posterior density, or of highest likelihood without the prior."""
+    best: Array = local_optima(evidence, prior, rng, warm, use_prior)[0]
+    return best
+
+
+def local_optima(
+    evidence: Evidence,
+    prior: Prior,
+    rng: np.random.Generator,
+    warm: Array | None = None,
+    use_prior: bool = True,
+    screened: int = 16,
+) -> Array:
+    """(k, P + 3) different local optima over θ, the best first.
+
+    There are two starts, because data can be explained as signal or as noise: the best of
+    `screened` prior draws, the prior's centre and `warm` (m, P + 3), the answers of earlier fits,
+    on either side of a noise variance of a thousandth.
+    """
+    from scipy.optimize import minimize
+
+    if not prior.free.any():
+        return prior.fixed[None]
+    candidates = [prior.complete(prior.centre[prior.free])[None], prior.draw(screened, rng)]
+    if warm is not None and len(warm):
+        candidates.append(warm)
+    pool = np.clip(np.vstack(candidates), prior.low, prior.high)
+    pool = np.where(prior.free, pool, prior.fixed)
+    if len(evidence.data) == 0:
+        return pool[:1]
+    scores = log_posterior(evidence, prior, pool) if use_prior else evidence.log_likelihood(pool)
+    # In units of the prior's spread all directions matter alike: fewer steps than in θ itself.
+    centre, spread = prior.centre[prior.free], prior.spread[prior.free]
+    bounds = np.stack([prior.low, prior.high], axis=-1)[prior.free]
+    bounds = (bounds - centre[:, None]) / spread[:, None]
+
+    def loss(scaled: Array) -> tuple[float, Array]:
+        theta = prior.complete(centre + spread * scaled)
+        value, gradient = evidence.log_likelihood_gradient(theta)
+        slope = spread * gradient[prior.free]
+        if use_prior:
+            value -= 0.5 * float(scaled @ scaled)
+            slope -= scaled
+        return -value, -slope
+
+    found = []
+    noisy = pool[:, -2] > math.log(1e-3)
+    sides = [np.flatnonzero(side) for side in (noisy, ~noisy) if side.any()]
+    for index in (side[np.argmax(scores[side])] for side in sides):
+        result = minimize(
+            loss,
+            (pool[index][prior.free] - centre) / spread,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxfun": 60, "ftol": 1e-6},
+        )
+        if np.all(np.isfinite(result.x)):
+            found.append((float(result.fun), result.x))
+    found.sort(key=lambda pair: pair[0])
+    if not found:
+        return pool[np.argsort(-scores)[:1]]
+    distinct = [found[0][1]]
+    distinct += [x for _, x in found[1:] if np.max(np.abs(x - distinct[0])) > 0.1]
+    return prior.complete(centre + spread * np.array(distinct))

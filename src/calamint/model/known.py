@@ -1,0 +1,65 @@
+"""A function that is computed, not measured, in the shape of a posterior without doubt."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.model.data import Scaling, standardise
+from calamint.problem import Params, Space
+from calamint.problem.parameters import Array
+
+# Standardised; stands for "none" where formulas divide by a deviation.
+_VARIANCE = 1e-16
+_STEP = 1e-6
+
+
+@final
+@dataclass(frozen=True)
+class KnownFunction:
+    """Exact values in standardised units; gradients by central differences inside the cube."""
+
+    function: Callable[[Params], float]
+    space: Space
+    scaling: Scaling
+    samples: int
+    sign: float
+
+    @staticmethod
+    def of(
+        function: Callable[[Params], float],
+        space: Space,
+        samples: int,
+        sign: float,
+        low: float,
+        high: float,
+    ) -> "KnownFunction":
+        """`sign` is −1 for an objective that is maximised."""
+        points = space.snap(np.random.default_rng(0).random((64, space.dimension)))
+        values = np.array([sign * float(function(space.decode(point))) for point in points])
+        return KnownFunction(function, space, standardise(values, low, high), samples, sign)
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def values(self, x: Array) -> Array:
+        """(n, D) -> (n,)"""
+        raw = [self.sign * float(self.function(self.space.decode(point))) for point in x]
+        return self.scaling.inward(np.array(raw))
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        mean = np.repeat(self.values(x)[None], self.samples, axis=0)
+        return mean, np.full_like(mean, _VARIANCE)
+
+    def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        mean, variance = self.moments(x)
+        gradient = np.zeros((len(x), x.shape[1]))
+        for column in np.flatnonzero(self.space.continuous):
+            above, below = x.copy(), x.copy()
+            above[:, column] = np.minimum(x[:, column] + _STEP, 1.0)
+            below[:, column] = np.maximum(x[:, column] - _STEP, 0.0)
+            width = above[:, column] - below[:, column]
+            gradient[:, column] = (self.values(above) - self.values(below)) / width
+        shape = (self.samples, *gradient.shape)
+        return mean, variance, np.broadcast_to(gradient, shape), np.zeros(shape)

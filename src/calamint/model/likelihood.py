@@ -1,0 +1,148 @@
+"""The marginal likelihood of hyper-parameters, batched over them, with its gradient.
+
+log p(y | θ) = −½ (y−m)ᵀ K⁻¹ (y−m) − ½ log|K| − N/2 log 2π,   K = a² k(r²) + diag(ν_n)
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.linalg import lapack
+
+from calamint.model.data import Data, Scaling
+from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales, noise_variance
+from calamint.model.kernels import LOG_2PI, Index, Kernel, squared_differences
+from calamint.problem.parameters import Array
+
+# Tried in turn, relative to the mean diagonal, until a matrix can be factorised.
+JITTERS = (0.0, *(10.0**power for power in range(-15, 1)))
+SMALLEST_PIVOT = 1e-15
+
+# Arrays of more numbers than this leave the cache, and cost several times as much per number.
+CACHED_NUMBERS = 30_000
+
+
+def factorise(matrix: Array) -> tuple[Array, float]:
+    """The lower Cholesky root of a matrix, and the smallest jitter of the ladder that it needed."""
+    size = len(matrix)
+    if size == 0:
+        return matrix, 0.0
+    scale = float(matrix.trace()) / size
+    for jitter in JITTERS:
+        attempt = matrix
+        if jitter:
+            attempt = matrix.copy()
+            attempt.flat[:: size + 1] += jitter * scale
+        # The matrix is symmetric: its transpose is the same, in the order that LAPACK wants.
+        root, info = lapack.dpotrf(attempt.T, lower=1, clean=1)
+        # A root whose pivots drown in rounding is no root: its inverse would be noise.
+        if info == 0 and root.diagonal().min() ** 2 > SMALLEST_PIVOT * scale:
+            return root, jitter * scale
+    raise np.linalg.LinAlgError("a covariance matrix contains values that are not numbers")
+
+
+@final
+@dataclass(frozen=True)
+class Evidence:
+    """One function's data in the form that likelihoods need.
+
+    owner  (D,) which parameter, and so which length-scale, each column of the inputs has
+    """
+
+    kernel: Kernel
+    data: Data
+    scaling: Scaling
+    owner: Index
+
+    @cached_property
+    def targets(self) -> Array:
+        """(N,) standardised values."""
+        return self.scaling.inward(self.data.values)
+
+    @cached_property
+    def known_noise(self) -> Array:
+        """(N,) standardised noise variances, NaN where they are to be learnt."""
+        return self.data.noise / self.scaling.scale**2
+
+    @cached_property
+    def squares(self) -> Array:
+        """(P, N·N) squared differences along each parameter."""
+        squares = squared_differences(self.data.inputs, self.data.inputs, self.owner)
+        return squares.reshape(len(squares), -1)
+
+    def squared_distances(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m, N, N)"""
+        count = len(self.targets)
+        return (lengthscales(theta) ** -2.0 @ self.squares).reshape(len(theta), count, count)
+
+    def noise_of_new(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m,) the variance that a new measurement would have.
+
+        Where the noise of all measurements is known there is nothing to learn it from: theirs is
+        the best guess.
+        """
+        known = self.known_noise
+        if len(known) and not np.isnan(known).any():
+            return np.full(len(theta), float(np.mean(known)))
+        return noise_variance(theta)
+
+    def noise(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m, N) the variance of each measurement."""
+        learnt = noise_variance(theta)[:, None]
+        return np.where(np.isnan(self.known_noise), learnt, self.known_noise)
+
+    def covariance(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m, N, N) of the measurements, noise included."""
+        matrix = self.kernel.value(self.squared_distances(theta))
+        matrix *= amplitude_squared(theta)[:, None, None]
+        diagonal = np.arange(len(self.targets))
+        matrix[:, diagonal, diagonal] += self.noise(theta)
+        return matrix
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m,)"""
+        result = np.zeros(len(theta))
+        if len(self.targets) == 0:
+            return result
+        # In groups whose matrices stay in the processor's cache.
+        group = max(1, CACHED_NUMBERS // len(self.targets) ** 2)
+        for start in range(0, len(theta), group):
+            for index, matrix in enumerate(self.covariance(theta[start : start + group]), start):
+                root, _ = factorise(matrix)
+                residual = self.targets - constant_mean(theta[index])
+                white, _ = lapack.dtrtrs(root, residual, lower=1)
+                result[index] = self._log_density(root, white)
+        return result
+
+    def _log_density(self, root: Array, white: Array) -> float:
+        log_determinant = np.log(root.diagonal()).sum()
+        return float(-0.5 * (white @ white) - log_determinant - 0.5 * len(white) * LOG_2PI)
+
+    def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
+        """(P + 3,) -> value and (P + 3,) gradient, at one θ."""
+        gradient = np.zeros(len(theta))
+        if len(self.targets) == 0:
+            return 0.0, gradient
+        variance = amplitude_squared(theta)
+        value, slope = self.kernel.value_slope(self.squared_distances(theta[None])[0])
+        signal = variance * value
+        matrix = signal.copy()
+        noise = self.noise(theta[None])[0]
+        matrix.flat[:: len(matrix) + 1] += noise
+        root, _ = factorise(matrix)
+        residual = self.targets - constant_mean(theta)
+        white, _ = lapack.dtrtrs(root, residual, lower=1)
+        weights, _ = lapack.dtrtrs(root, white, lower=1, trans=1)
+        lower, _ = lapack.dpotri(root, lower=1)
+        # ∂ log p/∂θ = ½ tr((w wᵀ − K⁻¹) ∂K/∂θ), with w = K⁻¹(y − m). Every ∂K/∂θ is symmetric,
+        # so the triangle that dpotri fills counts twice off the diagonal.
+        lower.flat[:: len(lower) + 1] *= 0.5
+        pull = weights[:, None] * weights - 2 * lower
+        scales = lengthscales(theta)
+        gradient[:-3] = 0.5 * variance * (self.squares @ (pull * slope).ravel()) / scales**2
+        gradient[-3] = np.vdot(pull, signal)
+        learnt = np.isnan(self.known_noise)
+        gradient[-2] = 0.5 * float(np.sum(pull.diagonal()[learnt] * noise[learnt]))
+        gradient[-1] = weights.sum()
+        return self._log_density(root, white), gradient

@@ -1,0 +1,184 @@
+"""What is believed of one function: a Gaussian process under each of M hyper-parameter samples.
+
+All values are standardised. With K = L Lᵀ (noise included) and y the measured values:
+
+    mean(x)   = m + k(x, X) w,              w = K⁻¹ (y − m)
+    cov(x, z) = k(x, z) − (L⁻¹ k(X, x))ᵀ (L⁻¹ k(X, z))
+
+L⁻¹ is kept, not L: predictions are then matrix products only, and a new measurement adds one row.
+"""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.linalg import lapack
+
+from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales
+from calamint.model.kernels import Index, Kernel, squared_differences
+from calamint.model.likelihood import CACHED_NUMBERS, JITTERS, SMALLEST_PIVOT, Evidence, factorise
+from calamint.problem.parameters import Array
+
+
+@final
+@dataclass(frozen=True)
+class Posterior:
+    """A Gaussian process posterior, batched over M hyper-parameter samples.
+
+    theta    (M, P + 3)      inputs    (N, D)     inverse_root  (M, N, N) L⁻¹
+    white    (M, N) L⁻¹(y − m)         weights  (M, N) w
+    data_noise  (M, N) variance of each measurement, jitter included
+    noise       (M,) variance of a new measurement
+    jitter      (M,) what had to be added to the diagonal
+    """
+
+    kernel: Kernel
+    owner: Index
+    theta: Array
+    inputs: Array
+    inverse_root: Array
+    white: Array
+    weights: Array
+    data_noise: Array
+    noise: Array
+    jitter: Array
+
+    @staticmethod
+    def of(evidence: Evidence, theta: Array) -> "Posterior":
+        """Condition on the data under each θ."""
+        covariance = evidence.covariance(theta)
+        inverse_root = np.empty_like(covariance)
+        jitter = np.empty(len(theta))
+        for index, matrix in enumerate(covariance):
+            root, jitter[index] = factorise(matrix)
+            if len(root):
+                inverse_root[index], _ = lapack.dtrtri(root, lower=1)
+        residual = evidence.targets - constant_mean(theta)[:, None]
+        white = np.einsum("mij,mj->mi", inverse_root, residual)
+        return Posterior(
+            kernel=evidence.kernel,
+            owner=evidence.owner,
+            theta=theta,
+            inputs=evidence.data.inputs,
+            inverse_root=inverse_root,
+            white=white,
+            weights=np.einsum("mji,mj->mi", inverse_root, white),
+            data_noise=evidence.noise(theta) + jitter[:, None],
+            noise=evidence.noise_of_new(theta),
+            jitter=jitter,
+        )
+
+    def __len__(self) -> int:
+        """The number of hyper-parameter samples."""
+        return len(self.theta)
+
+    def prior_covariance(self, x: Array, z: Array) -> Array:
+        """(n, D), (N, D) -> (M, n, N)"""
+        value = self.kernel.value(self._distances(x, z))
+        value *= amplitude_squared(self.theta)[:, None, None]
+        return value
+
+    def _distances(self, x: Array, z: Array) -> Array:
+        squares = squared_differences(x, z, self.owner)
+        flat = lengthscales(self.theta) ** -2.0 @ squares.reshape(len(squares), -1)
+        return flat.reshape(len(self), len(x), len(z))
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> mean and variance of the noise-free function, each (M, n)."""
+        parts = []
+        for block in self._blocks(x):
+            cross = self.prior_covariance(block, self.inputs)
+            parts.append(self._moments(cross, self._whiten(cross)))
+        mean, variance = zip(*parts, strict=True)
+        return np.concatenate(mean, axis=1), np.concatenate(variance, axis=1)
+
+    def _blocks(self, x: Array) -> list[Array]:
+        """Points in groups whose arrays stay in the processor's cache."""
+        size = max(1, CACHED_NUMBERS // (len(self) * max(1, len(self.inputs))))
+        return [x[start : start + size] for start in range(0, max(1, len(x)), size)]
+
+    def _whiten(self, cross: Array) -> Array:
+        """(M, n, N) k(x, X) -> (M, n, N) rows (L⁻¹ k(X, x))ᵀ"""
+        return cross @ np.swapaxes(self.inverse_root, -1, -2)
+
+    def _moments(self, cross: Array, white: Array) -> tuple[Array, Array]:
+        mean = constant_mean(self.theta)[:, None] + np.einsum("mnj,mj->mn", cross, self.weights)
+        prior = amplitude_squared(self.theta)[:, None]
+        variance = prior - np.einsum("mnj,mnj->mn", white, white)
+        # Rounding leaves about 1e-16 of the prior: a variance is never less than that.
+        return mean, np.maximum(variance, 1e-15 * prior)
+
+    def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """(n, D) -> mean, variance (M, n) and their gradients (M, n, D)."""
+        squared = self._distances(x, self.inputs)
+        prior = amplitude_squared(self.theta)[:, None, None]
+        value, slope = self.kernel.value_slope(squared)
+        cross, slope = prior * value, prior * slope
+        white = self._whiten(cross)
+        mean, variance = self._moments(cross, white)
+        mean_gradient = self._pull(slope * self.weights[:, None, :], x)
+        solved = white @ self.inverse_root
+        variance_gradient = -2 * self._pull(slope * solved, x)
+        return mean, variance, mean_gradient, variance_gradient
+
+    def _pull(self, coefficients: Array, x: Array) -> Array:
+        """Σ_j c_j ∂k(x, X_j)/∂x from c_j·slope_j: (M, n, N) -> (M, n, D)"""
+        scale = lengthscales(self.theta)[:, None, self.owner] ** 2
+        total = coefficients.sum(-1)[..., None]
+        return (coefficients @ self.inputs - total * x) / scale
+
+    def covariance(self, x: Array, z: Array) -> Array:
+        """(n, D), (k, D) -> (M, n, k) posterior covariance of the noise-free function."""
+        white_x = self._whiten(self.prior_covariance(x, self.inputs))
+        white_z = self._whiten(self.prior_covariance(z, self.inputs))
+        return self.prior_covariance(x, z) - white_x @ np.swapaxes(white_z, -1, -2)
+
+    def append(self, point: Array, value: Array, noise: Array) -> "Posterior":
+        """Condition on one more measurement in O(N²).
+
+        point (D,), value (M,) standardised, noise (M,) its variance.
+        """
+        count = len(self.inputs)
+        cross = self.prior_covariance(point[None], self.inputs)
+        row = self._whiten(cross)[:, 0, :]
+        prior = amplitude_squared(self.theta)
+        left = prior + noise - np.einsum("mj,mj->m", row, row)
+        # The smallest jitter that keeps the new pivot clear of rounding.
+        added = np.array([_needed(pivot, scale) for pivot, scale in zip(left, prior, strict=True)])
+        pivot = np.sqrt(left + added)
+        inverse_root = np.zeros((len(self), count + 1, count + 1))
+        inverse_root[:, :count, :count] = self.inverse_root
+        new_row = np.einsum("mi,mij->mj", row, self.inverse_root)
+        inverse_root[:, count, :count] = -new_row / pivot[:, None]
+        inverse_root[:, count, count] = 1 / pivot
+        residual = value - constant_mean(self.theta)
+        last = (residual - np.einsum("mj,mj->m", row, self.white)) / pivot
+        white = np.concatenate([self.white, last[:, None]], axis=1)
+        return replace(
+            self,
+            inputs=np.vstack([self.inputs, point]),
+            inverse_root=inverse_root,
+            white=white,
+            weights=np.einsum("mji,mj->mi", inverse_root, white),
+            data_noise=np.concatenate([self.data_noise, (noise + added)[:, None]], axis=1),
+            jitter=np.maximum(self.jitter, added),
+        )
+
+    def take(self, samples: Index) -> "Posterior":
+        """The posterior under some of the hyper-parameter samples, (S,) indices with repeats."""
+        return replace(
+            self,
+            theta=self.theta[samples],
+            inverse_root=self.inverse_root[samples],
+            white=self.white[samples],
+            weights=self.weights[samples],
+            data_noise=self.data_noise[samples],
+            noise=self.noise[samples],
+            jitter=self.jitter[samples],
+        )
+
+
+def _needed(pivot: float, scale: float) -> float:
+    return next(
+        jitter * scale for jitter in JITTERS if pivot + jitter * scale > SMALLEST_PIVOT * scale
+    )

@@ -1,0 +1,66 @@
+"""The probability that a normal variable lies in an interval, in logarithms, with derivatives.
+
+With the limits in units of the deviation, and mirrored if need be so that l + u ≥ 0,
+
+    P = Φ(−l) − Φ(−u) = Φ(−l)·(1 − e^d),   d = log Φ(−u) − log Φ(−l)
+
+so that neither a limit that is far away nor an interval that is narrow loses the answer.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr
+
+from calamint.model.kernels import LOG_2PI
+from calamint.problem.parameters import Array
+
+
+def log_normal_density(z: Array) -> Array:
+    return -0.5 * z**2 - 0.5 * LOG_2PI
+
+
+def hazard(z: Array) -> Array:
+    """φ(z)/Φ(−z), which approaches z in the far tail."""
+    return math.sqrt(2 / math.pi) / erfcx(z / math.sqrt(2))
+
+
+def log_probability(mean: Array, variance: Array, low: float, high: float) -> Array:
+    """log P(low ≤ N(mean, variance) ≤ high), any shape; finite however unlikely."""
+    return log_probability_gradient(mean, variance, low, high)[0]
+
+
+def log_probability_gradient(
+    mean: Array, variance: Array, low: float, high: float
+) -> tuple[Array, Array, Array]:
+    """The same, with its derivatives with respect to mean and variance."""
+    deviation = np.sqrt(variance)
+    below, above = (low - mean) / deviation, (high - mean) / deviation
+    mirrored = below + above < 0
+    near = np.where(mirrored, -above, below)
+    far = np.where(mirrored, -below, above)
+    share = _log_ratio(near, far, (high - low) / deviation)
+    outside = -np.expm1(share)  # P / Φ(−l)
+    value = log_ndtr(-near) + np.log(outside)
+    near_ratio = hazard(near) / outside
+    by_mean = near_ratio
+    by_variance = near * near_ratio
+    if np.isfinite(low) and np.isfinite(high):
+        far_ratio = hazard(far) * np.exp(share) / outside
+        by_mean = by_mean - far_ratio
+        by_variance = by_variance - far * far_ratio
+    by_mean = np.where(mirrored, -by_mean, by_mean)
+    return value, by_mean / deviation, 0.5 * by_variance / variance
+
+
+def _log_ratio(near: Array, far: Array, width: Array) -> Array:
+    """log Φ(−far) − log Φ(−near), without cancellation."""
+    if np.all(np.isinf(far)):
+        return np.full_like(near, -np.inf)
+    middle = 0.5 * (near + far)
+    ratio = log_ndtr(-far) - log_ndtr(-near)
+    tail = near > 1e3
+    safe = np.where(tail, near, 1.0)
+    ratio = np.where(tail, -width * middle - np.log1p(width / safe), ratio)
+    narrow = width * (1 + np.abs(middle)) < 1e-4
+    return np.where(narrow, -width * hazard(middle), ratio)

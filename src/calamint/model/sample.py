@@ -1,0 +1,178 @@
+"""Drawing hyper-parameters from their posterior: elliptical slice sampling, many chains at once.
+
+The posterior is close to normal in log space near each of its modes, but narrower than the prior in
+some directions by orders of magnitude, and often has a second mode (the data are noise, or they are
+signal). So steps take turns between ellipses: those of a Student t fitted at each mode, which move
+far within it, and those of the prior, which move between them (Nishihara, Murray, Adams, 2014:
+generalised elliptical slice sampling). Every one of them leaves the posterior itself as the
+stationary distribution, and needs a few likelihoods a step, in any dimension.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.model.fit import local_optima, log_posterior
+from calamint.model.hyper import Prior
+from calamint.model.likelihood import Evidence
+from calamint.problem.parameters import Array
+
+WARM_STEPS = 10
+COLD_STEPS = 30
+
+_DEGREES = 6.0
+_MOST_SHRINKS = 20
+_JUMP_SHRINKS = 6
+_POOL = 40
+
+
+@final
+@dataclass(frozen=True)
+class Ellipse:
+    """A Student t over the free entries of θ: centre + root·w, with w standard."""
+
+    centre: Array
+    root: Array
+
+    def outward(self, white: Array) -> Array:
+        """(m, F) w -> (m, F) free θ"""
+        return self.centre + white @ self.root.T
+
+    def inward(self, free: Array) -> Array:
+        return np.asarray(np.linalg.solve(self.root, (free - self.centre).T).T, dtype=float)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        """(count, F)"""
+        stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
+        return self.outward(stretch * rng.standard_normal((count, len(self.centre))))
+
+    def log_density(self, free: Array) -> Array:
+        """(m, F) -> (m,) up to a constant that all ellipses share"""
+        return self.log_density_white(self.inward(free)) - np.linalg.slogdet(self.root)[1]
+
+    def log_density_white(self, white: Array) -> Array:
+        """The same in standard coordinates, up to a constant of this ellipse."""
+        exponent = 0.5 * (_DEGREES + white.shape[1])
+        return -exponent * np.log1p((white**2).sum(-1) / _DEGREES)
+
+
+def ellipse_at(evidence: Evidence, prior: Prior, mode: Array) -> Ellipse:
+    """The curvature of the log posterior at its mode, never wider than the prior."""
+    free = np.flatnonzero(prior.free)
+    hessian = np.zeros((len(free), len(free)))
+    step = 1e-3
+    for row, entry in enumerate(free):
+        shift = np.zeros_like(mode)
+        shift[entry] = step
+        _, above = evidence.log_likelihood_gradient(mode + shift)
+        _, below = evidence.log_likelihood_gradient(mode - shift)
+        hessian[row] = -(above - below)[free] / (2 * step)
+    spread = prior.spread[free]
+    # In units of the prior's spread the prior adds the identity; directions in which the
+    # likelihood curves upwards keep the prior's width.
+    scaled = 0.5 * (hessian + hessian.T) * np.outer(spread, spread)
+    values, vectors = np.linalg.eigh(np.nan_to_num(scaled))
+    widths = 1 / np.sqrt(1 + np.maximum(values, 0.0))
+    return Ellipse(mode[free], spread[:, None] * vectors * widths)
+
+
+def draw_samples(
+    evidence: Evidence,
+    prior: Prior,
+    count: int,
+    rng: np.random.Generator,
+    warm: Array | None = None,
+    steps: int | None = None,
+) -> Array:
+    """(count, P + 3) draws from the posterior, each from a chain of its own.
+
+    Chains start at `warm` (m, P + 3), the last draws; without them, at draws weighted by
+    importance, and then they run longer.
+    """
+    if not prior.free.any():
+        return np.repeat(prior.fixed[None], count, axis=0)
+    if len(evidence.data) == 0:
+        return prior.draw(count, rng)
+    modes = local_optima(evidence, prior, rng, warm)
+    ellipses = [ellipse_at(evidence, prior, mode) for mode in modes]
+    wide = Ellipse(prior.centre[prior.free], np.diag(prior.spread[prior.free]))
+
+    def height(free: Array) -> Array:
+        """(m, F) -> (m,) log posterior"""
+        return log_posterior(evidence, prior, prior.complete(free))
+
+    if warm is not None and len(warm):
+        chains = warm[np.arange(count) % len(warm)][:, prior.free]
+        level = height(chains)
+        # A chain outside the bounds has no height to stay above: move it to the mode.
+        chains[~np.isfinite(level)] = modes[0][prior.free]
+        steps = WARM_STEPS if steps is None else steps
+    else:
+        chains = _weighted_draws(height, [*ellipses, wide], count, rng)
+        steps = COLD_STEPS if steps is None else steps
+    level = height(chains)
+    jumps = True
+    for step in range(steps):
+        if jumps and step % 2:
+            before = chains
+            chains, level = _step(chains, level, wide, height, rng, _JUMP_SHRINKS)
+            # Where the data say so much that few chains can jump, jumping is not worth its cost.
+            jumps = bool(np.mean(np.any(chains != before, axis=1)) >= 0.5)
+        else:
+            ellipse = ellipses[step % len(ellipses)]
+            chains, level = _step(chains, level, ellipse, height, rng, _MOST_SHRINKS)
+    return prior.complete(chains)
+
+
+def _weighted_draws(
+    height: Callable[[Array], Array], ellipses: list[Ellipse], count: int, rng: np.random.Generator
+) -> Array:
+    """(count, F) draws from the ellipses, chosen in proportion to posterior over proposal."""
+    pool = np.vstack([ellipse.draw(max(_POOL, count), rng) for ellipse in ellipses])
+    proposal = np.logaddexp.reduce([ellipse.log_density(pool) for ellipse in ellipses])
+    log_weights = height(pool) - proposal
+    weights = np.exp(log_weights - np.max(log_weights))
+    return pool[rng.choice(len(pool), count, p=weights / weights.sum())]
+
+
+def _step(
+    chains: Array,
+    level: Array,
+    ellipse: Ellipse,
+    height: Callable[[Array], Array],
+    rng: np.random.Generator,
+    shrinks: int,
+) -> tuple[Array, Array]:
+    """One update of every chain: (m, F) and the log posterior there (m,), in and out.
+
+    A chain that finds nothing within `shrinks` proposals stays: shrinking brackets are the same
+    seen from either end, so giving up after a fixed number keeps the balance.
+    """
+    count, size = chains.shape
+    white = ellipse.inward(chains)
+    stretch = 0.5 * (_DEGREES + (white**2).sum(-1)) / rng.gamma(0.5 * (_DEGREES + size), size=count)
+    partner = np.sqrt(stretch)[:, None] * rng.standard_normal((count, size))
+    # Slices are taken of the posterior over the ellipse's own density.
+    threshold = level - ellipse.log_density_white(white) - rng.exponential(size=count)
+    angle: Array = np.asarray(2 * np.pi * rng.random(count))
+    left, right = angle - 2 * np.pi, angle.copy()
+    moved, moved_level = chains.copy(), level.copy()
+    waiting = np.arange(count)
+    for _ in range(shrinks):
+        turn = angle[waiting, None]
+        turned = white[waiting] * np.cos(turn) + partner[waiting] * np.sin(turn)
+        proposal = ellipse.outward(turned)
+        proposed = height(proposal)
+        accepted = proposed - ellipse.log_density_white(turned) > threshold[waiting]
+        moved[waiting[accepted]] = proposal[accepted]
+        moved_level[waiting[accepted]] = proposed[accepted]
+        waiting = waiting[~accepted]
+        if len(waiting) == 0:
+            break
+        behind = angle[waiting] < 0
+        left[waiting[behind]] = angle[waiting[behind]]
+        right[waiting[~behind]] = angle[waiting[~behind]]
+        angle[waiting] = rng.uniform(left[waiting], right[waiting])
+    return moved, moved_level
