@@ -58,6 +58,7 @@ $(PEERS)/.ready: requirements-peers.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python $(PIP) torch==2.13.0
 	$(PEERS)/bin/python $(PIP) -r requirements-peers.txt
+	$(PEERS)/bin/python $(PIP) --no-deps -e .
 	@touch $@
 
 clean:

@@ -34,7 +34,7 @@ class Broken(Guess):
         return super().ask()
 
 
-def coupled_toy(seed):  # noqa: ARG001 - a problem may depend on the seed
+def coupled_toy(seed):
     return toy().coupled()
 
 

@@ -406,7 +406,7 @@ class Optimizer:
         if not self.history:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         points = np.array([record.point for record in self.history])
-        probability = belief.probability(points)
+        log_probability = belief.log_probability(points)
         whole = [
             index
             for index, record in enumerate(self.history)
@@ -415,16 +415,17 @@ class Optimizer:
         if whole:
             best = min(whole, key=lambda index: self._rank(index)[1])
         else:
-            best = int(np.argmax(probability))
+            best = int(np.argmax(log_probability))
         record = self.history[best]
         value = record.values.get(name)
         if value is None:
             value = self.predict(record.params)[name].mean
+        probability = math.exp(log_probability[best])
         return Recommendation(
             params=record.params,
             objective=value,
-            probability=float(probability[best]),
-            confident=bool(whole) and float(probability[best]) >= 1 - delta,
+            probability=probability,
+            confident=bool(whole) and probability >= 1 - delta,
         )
 
 

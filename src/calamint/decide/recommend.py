@@ -5,15 +5,17 @@ The lowest expected objective among inputs whose joint probability of being feas
 constraints. When no input reaches it, the most probably feasible one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri, ndtri_exp
 
 from calamint.decide.maximise import ascend, candidate_points, discrete_neighbours
 from calamint.model import Belief
+from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array
 
 _STARTS = 3
@@ -44,10 +46,17 @@ def believed_optimum(
     ranked = np.flatnonzero(feasible)[np.argsort(objective[feasible], kind="stable")]
     best = _judge(belief, candidates[ranked[0]], delta)
     for start in _spread(candidates[ranked], _STARTS):
-        found = _polish(belief, start, delta)
-        if found.confident and found.objective < best.objective:
-            best = found
+        best = _better(best, _polish(belief, start, delta, _margins(belief, delta)))
+    probit = _probit(belief, delta)
+    best = _better(best, _polish(belief, best.point, delta, probit))
+    sprayed = _best_of_spray(belief, best, delta, rng)
+    if sprayed.objective < best.objective:
+        best = _better(sprayed, _polish(belief, sprayed.point, delta, probit))
     return _settle(belief, best, delta)
+
+
+def _better(one: Optimum, other: Optimum) -> Optimum:
+    return other if other.confident and other.objective < one.objective else one
 
 
 def _judge(belief: Belief, point: Array, delta: float) -> Optimum:
@@ -85,37 +94,91 @@ def _most_probable(belief: Belief, candidates: Array, probability: Array, delta:
     return _judge(belief, points[int(np.argmax(heights))], delta)
 
 
-def _polish(belief: Belief, start: Array, delta: float) -> Optimum:
-    """A constrained local solver on margins mean ± z·deviation.
+def _best_of_spray(
+    belief: Belief, best: Optimum, delta: float, rng: np.random.Generator
+) -> Optimum:
+    """The best of many points around the best: solvers stop at kinks, and close to the data the
+    deviation has one at every measurement."""
+    shape = (50, len(best.point))
+    around = [best.point + radius * rng.standard_normal(shape) for radius in (0.03, 0.003, 3e-4)]
+    points = np.clip(np.vstack(around), 0, 1)
+    points[:, ~belief.problem.space.continuous] = best.point[~belief.problem.space.continuous]
+    good = points[belief.probability(points) >= 1 - delta]
+    if len(good) == 0:
+        return best
+    return _better(best, _judge(belief, good[np.argmin(belief.expected_objective(good))], delta))
 
-    They are smoother than the probability, which saturates; z grows until the joint probability,
-    which judges, is met.
+
+# A solver's constraints: values (k,) that must not be negative and their slopes (k, D) at a point
+# (1, D).
+Conditions = Callable[[Array], tuple[Array, Array]]
+
+
+def _margins(belief: Belief, delta: float) -> Conditions:
+    """Each limit's distance from mean ± z·deviation: smooth, and safe where deviations are tiny.
+
+    Moments are those of the mixture over samples, so this only approximates the joint probability.
+    """
+    z = float(ndtri(1 - delta))
+
+    def conditions(point: Array) -> tuple[Array, Array]:
+        values, slopes = [], []
+        for function in belief.constraints:
+            mean, variance, mean_x, variance_x = function.process.moments_gradient(point)
+            centre, centre_x = mean.mean(), mean_x.mean(0)[0]
+            spread = np.sqrt(variance.mean() + mean.var())
+            apart = (mean - centre)[:, 0, None] * mean_x[:, 0]
+            spread_x = (0.5 * variance_x.mean(0)[0] + apart.mean(0)) / spread
+            if np.isfinite(function.low):
+                values.append(centre - z * spread - function.low)
+                slopes.append(centre_x - z * spread_x)
+            if np.isfinite(function.high):
+                values.append(function.high - centre - z * spread)
+                slopes.append(-centre_x - z * spread_x)
+        return np.array(values), np.array(slopes)
+
+    return conditions
+
+
+def _probit(belief: Belief, delta: float) -> Conditions:
+    """The probit of the joint probability, which is exactly what has to be met.
+
+    Under one sample and one limit it is the margin in deviations, nearly linear, where the
+    probability itself saturates.
     """
     wanted = float(ndtri(1 - delta))
-    best, point, z = _judge(belief, start, delta), start, wanted
-    for _ in range(3):
-        point = _solve(belief, point, z)
-        found = _judge(belief, point, delta)
-        if found.confident and found.objective < best.objective:
-            best = found
-        reached = float(ndtri(np.clip(found.probability, 1e-6, 1 - 1e-9)))
-        if wanted <= reached:
-            break
-        z *= float(np.clip(1.02 * wanted / max(reached, 0.1), 1.0, 2.0))
-    if not found.confident:
-        # The solver stopped just outside: step back towards where it came from.
-        for share in (0.001, 0.01, 0.05, 0.2):
-            back = _judge(belief, point + share * (start - point), delta)
-            if back.confident and back.objective < best.objective:
-                return back
+
+    def conditions(point: Array) -> tuple[Array, Array]:
+        log_each, slopes = belief.log_feasible_gradient(point)
+        total = logsumexp(log_each[:, 0])
+        # A probability of one has no probit: stop short of it.
+        log_joint = np.minimum(total - np.log(len(log_each)), -1e-15)
+        probit = ndtri_exp(log_joint)
+        scale = np.exp(log_joint - log_normal_density(probit))
+        slope = scale * (np.exp(log_each[:, 0] - total) @ slopes[:, 0])
+        return np.array([probit - wanted]), slope[None]
+
+    return conditions
+
+
+def _polish(belief: Belief, start: Array, delta: float, conditions: Conditions) -> Optimum:
+    """A constrained local solver from a point that is feasible enough."""
+    best = _judge(belief, start, delta)
+    found = _judge(belief, _solve(belief, start, conditions), delta)
+    if found.confident:
+        return _better(best, found)
+    # The solver stopped just outside: step back towards where it came from.
+    for share in (1e-6, 1e-4, 1e-3, 0.01, 0.1):
+        back = _judge(belief, found.point + share * (start - found.point), delta)
+        if back.confident:
+            return _better(best, back)
     return best
 
 
-def _solve(belief: Belief, start: Array, z: float) -> Array:
+def _solve(belief: Belief, start: Array, conditions: Conditions) -> Array:
     from scipy.optimize import minimize
 
-    space = belief.problem.space
-    moving = np.flatnonzero(space.continuous)
+    moving = np.flatnonzero(belief.problem.space.continuous)
     if len(moving) == 0:
         return start
 
@@ -129,36 +192,22 @@ def _solve(belief: Belief, start: Array, z: float) -> Array:
         return float(mean.mean()), mean_x.mean(0)[0, moving]
 
     @lru_cache(maxsize=1)  # the solver asks for values and slopes at the same place in turn
-    def margins_at(place_bytes: bytes) -> tuple[Array, Array]:
-        free = np.frombuffer(place_bytes)
-        values, slopes = [], []
-        for function in belief.constraints:
-            mean, variance, mean_x, variance_x = function.process.moments_gradient(place(free))
-            centre, centre_x = mean.mean(), mean_x.mean(0)[0, moving]
-            spread = np.sqrt(variance.mean() + mean.var())
-            apart = (mean - centre)[:, 0, None] * mean_x[:, 0, moving]
-            spread_x = (0.5 * variance_x.mean(0)[0, moving] + apart.mean(0)) / spread
-            if np.isfinite(function.low):
-                values.append(centre - z * spread - function.low)
-                slopes.append(centre_x - z * spread_x)
-            if np.isfinite(function.high):
-                values.append(function.high - centre - z * spread)
-                slopes.append(-centre_x - z * spread_x)
-        return np.array(values), np.array(slopes).reshape(-1, len(moving))
+    def at(coordinates: bytes) -> tuple[Array, Array]:
+        values, slopes = conditions(place(np.frombuffer(coordinates)))
+        return values, slopes[:, moving]
 
+    constraint = {
+        "type": "ineq",
+        "fun": lambda free: at(free.tobytes())[0],
+        "jac": lambda free: at(free.tobytes())[1],
+    }
     found = minimize(
         objective,
         start[moving],
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * len(moving),
-        constraints={
-            "type": "ineq",
-            "fun": lambda free: margins_at(free.tobytes())[0],
-            "jac": lambda free: margins_at(free.tobytes())[1],
-        }
-        if belief.constraints
-        else (),
+        constraints=constraint if belief.constraints else (),
         options={"maxiter": 30, "ftol": 1e-8},
     )
     return place(found.x)[0] if np.all(np.isfinite(found.x)) else start
@@ -168,7 +217,7 @@ def _settle(belief: Belief, best: Optimum, delta: float) -> Optimum:
     """Try neighbouring integers and other options until none is better."""
     for _ in range(20):
         tried = [
-            _polish(belief, neighbour, delta)
+            _polish(belief, neighbour, delta, _margins(belief, delta))
             for neighbour in discrete_neighbours(belief.problem.space, best.point)
             if belief.probability(neighbour[None])[0] >= 1 - delta
         ]

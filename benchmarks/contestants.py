@@ -1,0 +1,56 @@
+"""Calamint's own methods, in the form that the harness drives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from calamint import Model, Optimizer, Suggestion
+from calamint.testbed import SolvedProblem
+from starts import starting_points
+
+
+@dataclass
+class Calamint:
+    """An `Optimizer` that begins with given points; every evaluation measures everything."""
+
+    optimizer: Optimizer
+    starts: list[dict[str, Any]]
+    delta: float
+    kind: Literal["believed", "observed"]
+    waiting: Suggestion | None = field(default=None)
+
+    def ask(self) -> tuple[str, Mapping[str, Any]]:
+        (task,) = self.optimizer.problem.tasks
+        if self.starts:
+            return task, self.starts.pop(0)
+        self.waiting = self.optimizer.ask()
+        assert self.waiting is not None
+        return task, self.waiting.params
+
+    def tell(self, task: str, params: Mapping[str, Any], values: Mapping[str, float]) -> None:  # noqa: ARG002
+        if self.waiting is None:
+            self.optimizer.add(params, values)
+        else:
+            self.optimizer.tell(self.waiting, values)
+            self.waiting = None
+
+    def recommend(self) -> Mapping[str, Any] | None:
+        return self.optimizer.recommend(self.delta, self.kind).params
+
+
+@dataclass(frozen=True)
+class CalamintMaker:
+    """A picklable recipe for `Calamint`."""
+
+    acquisition: str = "eic"
+    model: Model = field(default_factory=Model)
+    starts: int = 3
+    delta: float = 0.05
+    kind: Literal["believed", "observed"] = "believed"
+
+    def __call__(self, solved: SolvedProblem, seed: int) -> Calamint:
+        optimizer = Optimizer(
+            solved.problem, self.acquisition, self.model, seed, self.starts, self.delta
+        )
+        points = starting_points(solved, seed, self.starts)
+        return Calamint(optimizer, points, self.delta, self.kind)

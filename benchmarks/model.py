@@ -1,0 +1,205 @@
+"""How fast is the belief? Fits against BoTorch's, and how every stage grows with the data.
+
+    make peers-setup
+    .venv/bin/python benchmarks/model.py
+
+One run, one thing at a time, one thread: Calamint and BoTorch (in `.venv-peers`) take turns on the
+same data, the toy problem's three functions at uniform inputs. Written to `results/model.md`.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from calamint import Model
+from calamint.model import Belief, Data, believe
+from calamint.model.paths import draw_paths
+from calamint.model.posterior import Posterior
+from calamint.testbed import toy
+
+HERE = Path(__file__).parent
+SOLVED = toy().coupled()
+FITTED = (20, 50)
+GROWTH = (20, 50, 100, 200, 400, 1000)
+REPETITIONS = 9
+
+
+def inputs_of(count: int, repetition: int) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    return np.random.default_rng([count, repetition]).random((count, 2))
+
+
+def data_of(count: int, repetition: int) -> dict[str, Data]:
+    inputs = inputs_of(count, repetition)
+    unknown = np.full(count, np.nan)
+    return {
+        name: Data(inputs, SOLVED.functions[name](inputs), unknown)
+        for name in SOLVED.problem.functions
+    }
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def fit(how: str, data: dict[str, Data], warm: Belief | None = None) -> Belief:
+    model = Model(hyperparameters=how)  # type: ignore[arg-type]
+    return believe(SOLVED.problem, model, data, np.random.default_rng(0), warm)
+
+
+def peer() -> None:
+    """Runs in the peers' environment: prints the time of each fit as it is asked for one."""
+    import warnings
+
+    import torch
+
+    from peers import fit_models
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        count, repetition = json.loads(line)
+        inputs = inputs_of(count, repetition)
+        columns = [SOLVED.functions[name](inputs) for name in SOLVED.problem.functions]
+        print(json.dumps(seconds(lambda: fit_models(inputs, columns))), flush=True)  # noqa: B023
+
+
+def compare() -> list[str]:
+    """Fits of three functions: ours and BoTorch's in turns, medians and ratios."""
+    python = HERE.parent / ".venv-peers" / "bin" / "python"
+    if not python.exists():
+        return ["BoTorch is not installed: run `make peers-setup` for the comparison."]
+    process = subprocess.Popen(
+        [str(python), __file__, "--peer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def botorch(count: int, repetition: int) -> float:
+        process.stdin.write(json.dumps([count, repetition]) + "\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        return float(json.loads(process.stdout.readline()))  # type: ignore[union-attr]
+
+    botorch(20, 99)  # the first fit pays for imports and caches, here and there
+    fit("sampled", data_of(20, 99))
+    lines = [
+        "| N | BoTorch MAP | MAP | ratio | 10 samples, cold | ratio | 10 samples, warm | ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for count in FITTED:
+        times: dict[str, list[float]] = {"botorch": [], "map": [], "cold": [], "warm": []}
+        for repetition in range(REPETITIONS):
+            data = data_of(count, repetition)
+            times["botorch"].append(botorch(count, repetition))
+            times["map"].append(seconds(lambda: fit("map", data)))  # noqa: B023
+            times["cold"].append(seconds(lambda: fit("sampled", data)))  # noqa: B023
+            fewer = {
+                name: Data(d.inputs[:-1], d.values[:-1], d.noise[:-1]) for name, d in data.items()
+            }
+            before = fit("sampled", fewer)
+            times["warm"].append(seconds(lambda: fit("sampled", data, before)))  # noqa: B023
+        median = {name: statistics.median(values) for name, values in times.items()}
+        cells = [f"{1000 * median['botorch']:.0f} ms"]
+        for name in ("map", "cold", "warm"):
+            cells += [f"{1000 * median[name]:.0f} ms", f"{median[name] / median['botorch']:.2f}"]
+        lines.append(f"| {count} | {' | '.join(cells)} |")
+    process.stdin.close()
+    process.wait()
+    return lines
+
+
+def growth() -> list[str]:
+    """Every stage from N = 20 to 1000, in milliseconds, for three functions unless said."""
+    lines = [
+        "| N | MAP | 10 samples, warm | condition, M = 10 | predict 1000, M = 10"
+        " | gradient at 10, M = 10 | append, one function | paths: draw 10, one function"
+        " | paths: 1000 points | peak memory |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    rng = np.random.default_rng(0)
+    x = rng.random((1000, 2))
+    for count in GROWTH:
+        data = data_of(count, 0)
+        belief = fit("map", data)
+        theta = {
+            name: np.repeat(function.process.theta, 10, axis=0)  # type: ignore[union-attr]
+            + 0.05 * rng.standard_normal((10, 5))
+            for name, function in belief.functions.items()
+        }
+        evidence = {name: _evidence(data, belief, name) for name in belief.functions}
+        stages = [seconds(lambda: fit("map", data))]  # noqa: B023
+        warm = Belief(
+            SOLVED.problem,
+            {
+                name: type(function)(
+                    Posterior.of(evidence[name], theta[name]),
+                    function.scaling,
+                    function.low,
+                    function.high,
+                )
+                for name, function in belief.functions.items()
+            },
+        )
+        stages.append(seconds(lambda: fit("sampled", data, warm)))  # noqa: B023
+        stages.append(seconds(lambda: [Posterior.of(evidence[n], theta[n]) for n in evidence]))  # noqa: B023
+        posteriors = [warm.functions[name].process for name in evidence]
+        stages.append(seconds(lambda: [p.moments(x) for p in posteriors]))  # noqa: B023
+        stages.append(seconds(lambda: [p.moments_gradient(x[:10]) for p in posteriors]))  # noqa: B023
+        one = posteriors[1]
+        assert isinstance(one, Posterior)
+        value = np.zeros(10)
+        stages.append(seconds(lambda: one.append(x[0], value, one.noise)))  # noqa: B023
+        stages.append(seconds(lambda: draw_paths(one, 10, rng)))  # noqa: B023
+        paths = draw_paths(one, 10, rng)
+        stages.append(seconds(lambda: paths.values(x)))  # noqa: B023
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cells = " | ".join(f"{1000 * stage:.1f}" for stage in stages)
+        lines.append(f"| {count} | {cells} | {peak:.0f} MB |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def _evidence(data: dict[str, Data], belief: Belief, name: str):  # type: ignore[no-untyped-def]
+    from calamint.model.likelihood import Evidence
+
+    function = belief.functions[name]
+    kernel = function.process.kernel  # type: ignore[union-attr]
+    return Evidence(kernel, data[name], function.scaling, SOLVED.problem.space.owner)
+
+
+def main() -> None:
+    fits = compare()
+    print("\n".join(fits), flush=True)
+    grown = growth()
+    text = "\n".join(
+        [
+            "# The belief: speed and growth",
+            "",
+            str(__doc__),
+            f"## Fits of three functions, median of {REPETITIONS}, ratios to BoTorch's MAP",
+            "",
+            *fits,
+            "",
+            "## Growth, milliseconds",
+            "",
+            *grown,
+            "",
+        ]
+    )
+    (HERE / "results" / "model.md").write_text(text)
+
+
+if __name__ == "__main__":
+    peer() if "--peer" in sys.argv else main()
