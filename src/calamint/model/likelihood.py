@@ -19,12 +19,16 @@ from calamint.problem.parameters import Array
 JITTERS = (0.0, *(10.0**power for power in range(-15, 1)))
 SMALLEST_PIVOT = 1e-15
 
-# Arrays of more numbers than this leave the cache, and cost several times as much per number.
-CACHED_NUMBERS = 30_000
+# Larger arrays are mapped anew by the allocator at every use, and leave the cache: at N = 50 and
+# ten samples that made kernels three times as expensive.
+CACHED_NUMBERS = 15_000
 
 
 def factorise(matrix: Array) -> tuple[Array, float]:
-    """The lower Cholesky root of a matrix, and the smallest jitter of the ladder that it needed."""
+    """The lower Cholesky root of a matrix, and the smallest jitter of the ladder that it needed.
+
+    Only the upper triangle of the matrix is read.
+    """
     size = len(matrix)
     if size == 0:
         return matrix, 0.0
@@ -34,7 +38,7 @@ def factorise(matrix: Array) -> tuple[Array, float]:
         if jitter:
             attempt = matrix.copy()
             attempt.flat[:: size + 1] += jitter * scale
-        # The matrix is symmetric: its transpose is the same, in the order that LAPACK wants.
+        # The transpose is the same matrix, in the order that LAPACK wants, upper becoming lower.
         root, info = lapack.dpotrf(attempt.T, lower=1, clean=1)
         # A root whose pivots drown in rounding is no root: its inverse would be noise.
         if info == 0 and root.diagonal().min() ** 2 > SMALLEST_PIVOT * scale:
@@ -71,11 +75,6 @@ class Evidence:
         squares = squared_differences(self.data.inputs, self.data.inputs, self.owner)
         return squares.reshape(len(squares), -1)
 
-    def squared_distances(self, theta: Array) -> Array:
-        """(m, P + 3) -> (m, N, N)"""
-        count = len(self.targets)
-        return (lengthscales(theta) ** -2.0 @ self.squares).reshape(len(theta), count, count)
-
     def noise_of_new(self, theta: Array) -> Array:
         """(m, P + 3) -> (m,) the variance that a new measurement would have.
 
@@ -92,13 +91,27 @@ class Evidence:
         learnt = noise_variance(theta)[:, None]
         return np.where(np.isnan(self.known_noise), learnt, self.known_noise)
 
-    def covariance(self, theta: Array) -> Array:
-        """(m, P + 3) -> (m, N, N) of the measurements, noise included."""
-        matrix = self.kernel.value(self.squared_distances(theta))
-        matrix *= amplitude_squared(theta)[:, None, None]
-        diagonal = np.arange(len(self.targets))
-        matrix[:, diagonal, diagonal] += self.noise(theta)
-        return matrix
+    @cached_property
+    def _pairs(self) -> tuple[Index, Array]:
+        """Where the entries above the diagonal lie in a flat matrix, and their `squares`."""
+        count = len(self.targets)
+        rows, columns = np.triu_indices(count, 1)
+        places = rows * count + columns
+        return places, np.ascontiguousarray(self.squares[:, places])
+
+    def upper_covariance(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m, N, N) of the measurements, noise included; below the diagonal is junk.
+
+        Half the kernel values, and the other half is not needed to factorise.
+        """
+        count = len(self.targets)
+        places, squares = self._pairs
+        values = self.kernel.value(lengthscales(theta) ** -2.0 @ squares)
+        values *= amplitude_squared(theta)[:, None]
+        matrix = np.empty((len(theta), count * count))
+        matrix[:, places] = values
+        matrix[:, :: count + 1] = amplitude_squared(theta)[:, None] + self.noise(theta)
+        return matrix.reshape(len(theta), count, count)
 
     def log_likelihood(self, theta: Array) -> Array:
         """(m, P + 3) -> (m,)"""
@@ -108,7 +121,9 @@ class Evidence:
         # In groups whose matrices stay in the processor's cache.
         group = max(1, CACHED_NUMBERS // len(self.targets) ** 2)
         for start in range(0, len(theta), group):
-            for index, matrix in enumerate(self.covariance(theta[start : start + group]), start):
+            for index, matrix in enumerate(
+                self.upper_covariance(theta[start : start + group]), start
+            ):
                 root, _ = factorise(matrix)
                 residual = self.targets - constant_mean(theta[index])
                 white, _ = lapack.dtrtrs(root, residual, lower=1)
@@ -125,7 +140,9 @@ class Evidence:
         if len(self.targets) == 0:
             return 0.0, gradient
         variance = amplitude_squared(theta)
-        value, slope = self.kernel.value_slope(self.squared_distances(theta[None])[0])
+        count = len(self.targets)
+        squared = (lengthscales(theta) ** -2.0 @ self.squares).reshape(count, count)
+        value, slope = self.kernel.value_slope(squared)
         signal = variance * value
         matrix = signal.copy()
         noise = self.noise(theta[None])[0]

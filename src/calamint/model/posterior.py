@@ -46,11 +46,11 @@ class Posterior:
     @staticmethod
     def of(evidence: Evidence, theta: Array) -> "Posterior":
         """Condition on the data under each θ."""
-        covariance = evidence.covariance(theta)
-        inverse_root = np.empty_like(covariance)
+        count = len(evidence.targets)
+        inverse_root = np.empty((len(theta), count, count))
         jitter = np.empty(len(theta))
-        for index, matrix in enumerate(covariance):
-            root, jitter[index] = factorise(matrix)
+        for index in range(len(theta)):
+            root, jitter[index] = factorise(evidence.upper_covariance(theta[index : index + 1])[0])
             if len(root):
                 inverse_root[index], _ = lapack.dtrtri(root, lower=1)
         residual = evidence.targets - constant_mean(theta)[:, None]
@@ -85,17 +85,28 @@ class Posterior:
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> mean and variance of the noise-free function, each (M, n)."""
-        parts = []
-        for block in self._blocks(x):
-            cross = self.prior_covariance(block, self.inputs)
-            parts.append(self._moments(cross, self._whiten(cross)))
-        mean, variance = zip(*parts, strict=True)
-        return np.concatenate(mean, axis=1), np.concatenate(variance, axis=1)
-
-    def _blocks(self, x: Array) -> list[Array]:
-        """Points in groups whose arrays stay in the processor's cache."""
-        size = max(1, CACHED_NUMBERS // (len(self) * max(1, len(self.inputs))))
-        return [x[start : start + size] for start in range(0, max(1, len(x)), size)]
+        count = max(1, len(self.inputs))
+        if len(self) * len(x) * count <= CACHED_NUMBERS:
+            cross = self.prior_covariance(x, self.inputs)
+            return self._moments(cross, self._whiten(cross))
+        # Points in blocks, one sample at a time, so that what is worked on stays in the cache; a
+        # block has enough points to make reading L⁻¹ worth it.
+        mean, variance = np.empty((2, len(self), len(x)))
+        size = max(64, CACHED_NUMBERS // count)
+        weights, prior = lengthscales(self.theta) ** -2.0, amplitude_squared(self.theta)
+        for start in range(0, len(x), size):
+            block = slice(start, start + size)
+            squares = squared_differences(x[block], self.inputs, self.owner)
+            shape = squares.shape[1:]
+            flat = squares.reshape(len(squares), -1)
+            for j in range(len(self)):
+                cross = self.kernel.value(weights[j] @ flat).reshape(shape)
+                cross *= prior[j]
+                white = cross @ self.inverse_root[j].T
+                mean[j, block] = cross @ self.weights[j]
+                variance[j, block] = np.einsum("nj,nj->n", white, white)
+        mean += constant_mean(self.theta)[:, None]
+        return mean, _no_less_than_rounding(prior[:, None] - variance, prior[:, None])
 
     def _whiten(self, cross: Array) -> Array:
         """(M, n, N) k(x, X) -> (M, n, N) rows (L⁻¹ k(X, x))ᵀ"""
@@ -105,8 +116,7 @@ class Posterior:
         mean = constant_mean(self.theta)[:, None] + np.einsum("mnj,mj->mn", cross, self.weights)
         prior = amplitude_squared(self.theta)[:, None]
         variance = prior - np.einsum("mnj,mnj->mn", white, white)
-        # Rounding leaves about 1e-16 of the prior: a variance is never less than that.
-        return mean, np.maximum(variance, 1e-15 * prior)
+        return mean, _no_less_than_rounding(variance, prior)
 
     def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """(n, D) -> mean, variance (M, n) and their gradients (M, n, D)."""
@@ -176,6 +186,11 @@ class Posterior:
             noise=self.noise[samples],
             jitter=self.jitter[samples],
         )
+
+
+def _no_less_than_rounding(variance: Array, prior: Array) -> Array:
+    """Subtracting from the prior leaves about 1e-16 of it in errors, so no less is believed."""
+    return np.maximum(variance, 1e-15 * prior)
 
 
 def _needed(pivot: float, scale: float) -> float:

@@ -20,12 +20,12 @@ from calamint.model.likelihood import Evidence
 from calamint.problem.parameters import Array
 
 WARM_STEPS = 10
-COLD_STEPS = 30
+COLD_STEPS = 20
 
 _DEGREES = 6.0
 _MOST_SHRINKS = 20
 _JUMP_SHRINKS = 6
-_POOL = 40
+_POOL = 60
 
 
 @final
@@ -110,7 +110,8 @@ def draw_samples(
         chains[~np.isfinite(level)] = modes[0][prior.free]
         steps = WARM_STEPS if steps is None else steps
     else:
-        chains = _weighted_draws(height, [*ellipses, wide], count, rng)
+        chains, bulk = _weighted_draws(height, [*ellipses, wide], count, rng)
+        ellipses.append(bulk)
         steps = COLD_STEPS if steps is None else steps
     level = height(chains)
     jumps = True
@@ -128,13 +129,33 @@ def draw_samples(
 
 def _weighted_draws(
     height: Callable[[Array], Array], ellipses: list[Ellipse], count: int, rng: np.random.Generator
-) -> Array:
-    """(count, F) draws from the ellipses, chosen in proportion to posterior over proposal."""
-    pool = np.vstack([ellipse.draw(max(_POOL, count), rng) for ellipse in ellipses])
-    proposal = np.logaddexp.reduce([ellipse.log_density(pool) for ellipse in ellipses])
-    log_weights = height(pool) - proposal
+) -> tuple[Array, Ellipse]:
+    """(count, F) draws in proportion to the posterior, by importance, and an ellipse of its bulk.
+
+    The highest mode need not hold most of the mass. So a first pool, from all ellipses, finds where
+    it is, and a second one is drawn there.
+    """
+    size = max(_POOL, count)
+    pool = np.vstack([ellipse.draw(size, rng) for ellipse in ellipses])
+    heights = height(pool)
+    # Square roots of weights: a few draws that happen to be good must not make the ellipse thin.
+    weights = np.sqrt(_importance(pool, heights, ellipses))
+    weights /= weights.sum()
+    centre = weights @ pool
+    covariance = (pool - centre).T @ ((pool - centre) * weights[:, None])
+    floor = 1e-3 * (ellipses[0].root @ ellipses[0].root.T)
+    bulk = Ellipse(centre, np.linalg.cholesky(covariance + floor))
+    more = bulk.draw(size, rng)
+    pool, heights = np.vstack([pool, more]), np.append(heights, height(more))
+    weights = _importance(pool, heights, [*ellipses, bulk])
+    return pool[rng.choice(len(pool), count, p=weights)], bulk
+
+
+def _importance(pool: Array, heights: Array, ellipses: list[Ellipse]) -> Array:
+    """(k, F), (k,) -> (k,) posterior over the mixture of the ellipses, normalised."""
+    log_weights = heights - np.logaddexp.reduce([e.log_density(pool) for e in ellipses])
     weights = np.exp(log_weights - np.max(log_weights))
-    return pool[rng.choice(len(pool), count, p=weights / weights.sum())]
+    return weights / weights.sum()
 
 
 def _step(
