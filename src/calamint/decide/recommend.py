@@ -19,6 +19,7 @@ from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array
 
 _STARTS = 3
+_SPRAYS = 3
 _CANDIDATES = 1000
 
 
@@ -49,8 +50,10 @@ def believed_optimum(
         best = _better(best, _polish(belief, start, delta, _margins(belief, delta)))
     probit = _probit(belief, delta)
     best = _better(best, _polish(belief, best.point, delta, probit))
-    sprayed = _best_of_spray(belief, best, delta, rng)
-    if sprayed.objective < best.objective:
+    for _ in range(_SPRAYS):
+        sprayed = _best_of_spray(belief, best, delta, rng)
+        if sprayed.objective >= best.objective:
+            break
         best = _better(sprayed, _polish(belief, sprayed.point, delta, probit))
     return _settle(belief, best, delta)
 
@@ -99,7 +102,7 @@ def _best_of_spray(
 ) -> Optimum:
     """The best of many points around the best: solvers stop at kinks, and close to the data the
     deviation has one at every measurement."""
-    shape = (50, len(best.point))
+    shape = (100, len(best.point))
     around = [best.point + radius * rng.standard_normal(shape) for radius in (0.03, 0.003, 3e-4)]
     points = np.clip(np.vstack(around), 0, 1)
     points[:, ~belief.problem.space.continuous] = best.point[~belief.problem.space.continuous]

@@ -144,7 +144,8 @@ def _weighted_draws(
     centre = weights @ pool
     covariance = (pool - centre).T @ ((pool - centre) * weights[:, None])
     floor = 1e-3 * (ellipses[0].root @ ellipses[0].root.T)
-    bulk = Ellipse(centre, np.linalg.cholesky(covariance + floor))
+    root: Array = np.asarray(np.linalg.cholesky(covariance + floor), dtype=float)
+    bulk = Ellipse(centre, root)
     more = bulk.draw(size, rng)
     pool, heights = np.vstack([pool, more]), np.append(heights, height(more))
     weights = _importance(pool, heights, [*ellipses, bulk])
