@@ -74,11 +74,12 @@ class Posterior:
 
     def prior_covariance(self, x: Array, z: Array) -> Array:
         """(n, D), (N, D) -> (M, n, N)"""
-        value = self.kernel.value(self._distances(x, z))
+        value = self.kernel.value(self.distances(x, z))
         value *= amplitude_squared(self.theta)[:, None, None]
         return value
 
-    def _distances(self, x: Array, z: Array) -> Array:
+    def distances(self, x: Array, z: Array) -> Array:
+        """(n, D), (N, D) -> (M, n, N) squared, in length-scales"""
         squares = squared_differences(x, z, self.owner)
         flat = lengthscales(self.theta) ** -2.0 @ squares.reshape(len(squares), -1)
         return flat.reshape(len(self), len(x), len(z))
@@ -120,22 +121,22 @@ class Posterior:
 
     def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """(n, D) -> mean, variance (M, n) and their gradients (M, n, D)."""
-        squared = self._distances(x, self.inputs)
+        squared = self.distances(x, self.inputs)
         prior = amplitude_squared(self.theta)[:, None, None]
         value, slope = self.kernel.value_slope(squared)
         cross, slope = prior * value, prior * slope
         white = self._whiten(cross)
         mean, variance = self._moments(cross, white)
-        mean_gradient = self._pull(slope * self.weights[:, None, :], x)
+        mean_gradient = self.pull(slope * self.weights[:, None, :], x, self.inputs)
         solved = white @ self.inverse_root
-        variance_gradient = -2 * self._pull(slope * solved, x)
+        variance_gradient = -2 * self.pull(slope * solved, x, self.inputs)
         return mean, variance, mean_gradient, variance_gradient
 
-    def _pull(self, coefficients: Array, x: Array) -> Array:
-        """Σ_j c_j ∂k(x, X_j)/∂x from c_j·slope_j: (M, n, N) -> (M, n, D)"""
+    def pull(self, coefficients: Array, x: Array, z: Array) -> Array:
+        """Σ_j c_j ∂k(x, z_j)/∂x from c_j·slope_j: (M, n, N), (n, D), (N, D) -> (M, n, D)"""
         scale = lengthscales(self.theta)[:, None, self.owner] ** 2
         total = coefficients.sum(-1)[..., None]
-        return (coefficients @ self.inputs - total * x) / scale
+        return (coefficients @ z - total * x) / scale
 
     def covariance(self, x: Array, z: Array) -> Array:
         """(n, D), (k, D) -> (M, n, k) posterior covariance of the noise-free function."""

@@ -4,7 +4,9 @@ With the limits in units of the deviation, and mirrored if need be so that l + u
 
     P = Φ(−l) − Φ(−u) = Φ(−l)·(1 − e^d),   d = log Φ(−u) − log Φ(−l)
 
-so that neither a limit that is far away nor an interval that is narrow loses the answer.
+so that neither a limit that is far away nor an interval that is narrow loses the answer. Derivatives
+in the mean are Hermite polynomials times the densities at the limits; those in the variance follow
+from ∂P/∂v = ½ ∂²P/∂m².
 """
 
 import math
@@ -27,13 +29,21 @@ def hazard(z: Array) -> Array:
 
 def log_probability(mean: Array, variance: Array, low: float, high: float) -> Array:
     """log P(low ≤ N(mean, variance) ≤ high), any shape; finite however unlikely."""
-    return log_probability_gradient(mean, variance, low, high)[0]
+    return probability_derivatives(mean, variance, low, high, 0)[0]
 
 
 def log_probability_gradient(
     mean: Array, variance: Array, low: float, high: float
 ) -> tuple[Array, Array, Array]:
     """The same, with its derivatives with respect to mean and variance."""
+    value, first, second = probability_derivatives(mean, variance, low, high, 2)
+    return value, first, 0.5 * second
+
+
+def probability_derivatives(
+    mean: Array, variance: Array, low: float, high: float, order: int
+) -> list[Array]:
+    """log P, and P'/P, P''/P, … up to the given order (at most 4), derivatives in the mean."""
     deviation = np.sqrt(variance)
     below, above = (low - mean) / deviation, (high - mean) / deviation
     mirrored = below + above < 0
@@ -41,16 +51,27 @@ def log_probability_gradient(
     far = np.where(mirrored, -below, above)
     share = _log_ratio(near, far, (high - low) / deviation)
     outside = -np.expm1(share)  # P / Φ(−l)
-    value = log_ndtr(-near) + np.log(outside)
+    results = [log_ndtr(-near) + np.log(outside)]
+    if order == 0:
+        return results
     near_ratio = hazard(near) / outside
-    by_mean = near_ratio
-    by_variance = near * near_ratio
-    if np.isfinite(low) and np.isfinite(high):
-        far_ratio = hazard(far) * np.exp(share) / outside
-        by_mean = by_mean - far_ratio
-        by_variance = by_variance - far * far_ratio
-    by_mean = np.where(mirrored, -by_mean, by_mean)
-    return value, by_mean / deviation, 0.5 * by_variance / variance
+    two_sided = math.isfinite(low) and math.isfinite(high)
+    far_ratio = hazard(far) * np.exp(share) / outside if two_sided else 0.0
+    hermite = (
+        lambda z: 1.0,
+        lambda z: z,
+        lambda z: z**2 - 1,
+        lambda z: z**3 - 3 * z,
+    )
+    for power in range(1, order + 1):
+        polynomial = hermite[power - 1]
+        change = polynomial(near) * near_ratio
+        if two_sided:
+            change = change - polynomial(far) * far_ratio
+        if power % 2:
+            change = np.where(mirrored, -change, change)
+        results.append(change / deviation**power)
+    return results
 
 
 def _log_ratio(near: Array, far: Array, width: Array) -> Array:

@@ -1,0 +1,342 @@
+"""How many nats a measurement of each function tells about x*, at any input, with gradients.
+
+Everything is a product of what is believed at x with vectors that are fixed once EP has converged
+(`Conditioned`). For solution j, with W = diag(a) − diag(a) V diag(a) and r = b − a∘m of its sites:
+
+    E_q[u] = μ(u) + C(u, sites) r        cov_q(u, w) = C(u, w) − C(u, sites) W C(sites, w)
+
+then the factor Ψ at x itself shrinks the variances once more, and the gain of function i is the mean
+over solutions of ½ log(C_i(x,x) + ν_i) − ½ log(v_i'(x) + ν_i).
+
+Shapes: J solutions, M hyper-parameter samples (solution j belongs to sample j mod M), S site points,
+n inputs. Anchors are the site points followed by all x*, (S + J, D).
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.pesc.factors import FAR, Limits, Psi, psi
+from calamint.acquire.pesc.sites import Blocks, Mask, Sites
+from calamint.model import Belief
+from calamint.model.hyper import amplitude_squared, lengthscales
+from calamint.model.known import KnownFunction
+from calamint.model.posterior import Posterior
+from calamint.problem.parameters import Array
+
+# Relative to the prior variance, added to the variance of f(x) − f(x*).
+_FLOOR = 1e-10
+
+
+@final
+@dataclass(frozen=True)
+class Anchored:
+    """One function seen from the anchors.
+
+    mean (M, A), covariance (M, A, A) at the anchors; solved (M, N, A): K⁻¹ k(X, anchors)
+    """
+
+    process: Posterior | KnownFunction
+    anchors: Array
+    mean: Array
+    covariance: Array
+    solved: Array
+
+    @staticmethod
+    def of(process: Posterior | KnownFunction, anchors: Array) -> "Anchored":
+        mean, variance = process.moments(anchors)
+        if isinstance(process, KnownFunction):
+            covariance = variance[..., None] * np.eye(len(anchors))
+            return Anchored(process, anchors, mean, covariance, np.empty((len(mean), 0, 0)))
+        cross = process.prior_covariance(process.inputs, anchors)
+        white = process.inverse_root @ cross
+        solved = np.swapaxes(process.inverse_root, -1, -2) @ white
+        covariance = process.prior_covariance(anchors, anchors)
+        covariance -= np.swapaxes(white, -1, -2) @ white
+        return Anchored(process, anchors, mean, covariance, solved)
+
+    def at(self, x: Array) -> tuple[Array, Array, Array]:
+        """(n, D) -> mean, variance (M, n) and covariance with the anchors (M, n, A)."""
+        mean, variance = self.process.moments(x)
+        if isinstance(self.process, KnownFunction):
+            return mean, variance, np.zeros((*mean.shape, len(self.anchors)))
+        cross = self.process.prior_covariance(x, self.process.inputs)
+        covariance = self.process.prior_covariance(x, self.anchors) - cross @ self.solved
+        return mean, variance, covariance
+
+    def pull(self, x: Array, by_mean: Array, by_variance: Array, by_covariance: Array) -> Array:
+        """The gradient (n, D) of what has these derivatives in `at(x)`: (M, n), (M, n), (M, n, A)."""
+        process = self.process
+        if isinstance(process, KnownFunction):
+            _, _, mean_x, _ = process.moments_gradient(x)
+            return np.einsum("mn,mnd->nd", by_mean, mean_x)
+        prior = amplitude_squared(process.theta)[:, None, None]
+        value, slope = process.kernel.value_slope(process.distances(x, process.inputs))
+        white = prior * value @ np.swapaxes(process.inverse_root, -1, -2)
+        coefficients = by_mean[..., None] * process.weights[:, None, :]
+        coefficients -= 2 * by_variance[..., None] * (white @ process.inverse_root)
+        coefficients -= by_covariance @ np.swapaxes(self.solved, -1, -2)
+        gradient = process.pull(prior * slope * coefficients, x, process.inputs)
+        _, slope = process.kernel.value_slope(process.distances(x, self.anchors))
+        gradient += process.pull(prior * slope * by_covariance, x, self.anchors)
+        return gradient.sum(0)
+
+
+def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Array) -> Blocks:
+    """The site variables of every solution: g_n = f(z_n) − f(x*), c_k(z_n) and c_k(x*).
+
+    owner  (J,) which hyper-parameter sample each solution belongs to
+    """
+    count = len(owner)
+    mean = np.zeros((count, len(functions), sites + 1))
+    covariance = np.zeros((count, len(functions), sites + 1, sites + 1))
+    for j, sample in enumerate(owner):
+        own = np.append(np.arange(sites), sites + j)
+        for i, function in enumerate(functions):
+            mean[j, i] = function.mean[sample, own]
+            covariance[j, i] = function.covariance[sample][np.ix_(own, own)]
+    # The objective's block is in differences to x*; its last entry is then zero, and unused.
+    mean[:, 0] -= mean[:, 0, -1:]
+    last = covariance[:, 0, -1]
+    covariance[:, 0] += last[:, -1, None, None] - last[:, :, None] - last[:, None, :]
+    anchors = functions[0].anchors
+    solutions = anchors[sites:]
+    active = np.max(np.abs(anchors[None, :sites] - solutions[:, None]), axis=-1) > 1e-9
+    return Blocks(mean, covariance, limits, active)
+
+
+@final
+@dataclass(frozen=True)
+class Conditioned:
+    """What is believed of every function if each drawn x* were the solution.
+
+    functions   the objective first, then the constraints
+    weights     (J,) of the solutions in the average, summing to one
+    w, r        (J, 1 + K, B, B), (J, 1 + K, B) of the converged sites
+    noise       (M, 1 + K) variance of a measurement
+    """
+
+    functions: list[Anchored]
+    limits: Limits
+    owner: Array
+    weights: Array
+    w: Array
+    r: Array
+    noise: Array
+    to_solution: Array
+    mean_solution: Array
+    var_solution: Array
+
+    @staticmethod
+    def of(
+        functions: list[Anchored], blocks: Blocks, sites: Sites, owner: Array, weights: Array
+    ) -> "Conditioned":
+        a = sites.precision
+        w = -a[..., :, None] * sites.covariance * a[..., None, :]
+        diagonal = np.arange(a.shape[-1])
+        w[..., diagonal, diagonal] += a
+        r = sites.shift - a * sites.mean
+        count = a.shape[-1] - 1
+        mean, variance, to = [], [], []
+        for j, sample in enumerate(owner):
+            objective = functions[0]
+            own = count + j
+            cross = np.append(
+                objective.covariance[sample, own, :count]
+                - objective.covariance[sample, own, own],
+                0.0,
+            )
+            to.append(w[j, 0] @ cross)
+            mean.append(objective.mean[sample, own] + cross @ r[j, 0])
+            variance.append(objective.covariance[sample, own, own] - cross @ w[j, 0] @ cross)
+        noise = np.stack(
+            [
+                f.process.noise
+                if isinstance(f.process, Posterior)
+                else np.zeros(len(f.process))
+                for f in functions
+            ],
+            axis=-1,
+        )
+        return Conditioned(
+            functions=functions,
+            limits=blocks.limits,
+            owner=owner,
+            weights=weights,
+            w=w,
+            r=r,
+            noise=noise,
+            to_solution=np.array(to).reshape(len(owner), -1),
+            mean_solution=np.array(mean),
+            var_solution=np.array(variance),
+        )
+
+    @property
+    def sites(self) -> int:
+        return self.r.shape[-1] - 1
+
+    def gains(self, x: Array) -> Array:
+        """(n, D) -> (n, 1 + K) nats from measuring each function; zero for known ones."""
+        return self._forward(x, 2).gains
+
+    def gains_gradient(self, x: Array, wanted: Array) -> tuple[Array, Array]:
+        """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i."""
+        state = self._forward(x, 4)
+        return state.gains, self._backward(x, state, wanted)
+
+    def _forward(self, x: Array, order: int) -> "_State":
+        at = [function.at(x) for function in self.functions]
+        sites, count = self.sites, len(self.owner)
+        solution = np.arange(count)
+        mean = np.stack([m[self.owner] for m, _, _ in at], axis=-1)  # (J, n, 1 + K)
+        prior = np.stack([v[self.owner] for _, v, _ in at], axis=-1)
+        cross = np.empty((count, len(at), len(x), sites + 1))  # C(x, own sites and x*)
+        for i, (_, _, covariance) in enumerate(at):
+            cross[:, i, :, :sites] = covariance[self.owner, :, :sites]
+            cross[:, i, :, sites] = covariance[self.owner, :, sites + solution]
+        last = cross[:, 0, :, sites].copy()  # C(f(x), f(x*))
+        cross[:, 0] -= last[..., None]
+        through = cross @ self.w  # (J, 1 + K, n, B)
+        mean = mean + np.moveaxis((cross @ self.r[..., None])[..., 0], 1, -1)
+        variance = prior - np.moveaxis((through * cross).sum(-1), 1, -1)
+        scale = prior.max(axis=(0, 1)) if prior.size else np.ones(len(at))
+        variance = np.maximum(variance, 1e-16 * scale)
+        to_solution = last - np.einsum("jnb,jb->jn", cross[:, 0], self.to_solution)
+        apart = variance[..., 0] + self.var_solution[:, None] - 2 * to_solution
+        apart = np.maximum(apart, 0.0) + _FLOOR * (prior[..., 0] + self.var_solution[:, None])
+        factor = psi(
+            mean[..., 0] - self.mean_solution[:, None],
+            apart,
+            mean[..., 1:],
+            variance[..., 1:],
+            self.limits,
+            order,
+        )
+        # Exactly at x* the factor says nothing.
+        anchors = self.functions[0].anchors[sites:]
+        silent = np.max(np.abs(x[None] - anchors[:, None]), axis=-1) < 1e-9
+        shrink = np.where(silent, 0.0, factor.beta * (factor.beta + factor.alpha))
+        kappa = np.where(silent[..., None], 0.0, factor.kappa_c)
+        pull = variance[..., 0] - to_solution
+        after = np.empty_like(variance)
+        after[..., 0] = variance[..., 0] - shrink * pull**2 / apart
+        after[..., 1:] = variance[..., 1:] * (1 - variance[..., 1:] * kappa)
+        after = np.maximum(after, 1e-16 * scale)
+        noise = self.noise[self.owner][:, None, :]
+        measurable = np.array([isinstance(f.process, Posterior) for f in self.functions])
+        each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
+        gains = np.where(measurable, np.einsum("j,jni->ni", self.weights, each), 0.0)
+        return _State(
+            gains, prior, variance, cross, through, apart, pull, after, noise, factor, silent
+        )
+
+    def _backward(self, x: Array, state: "_State", wanted: Array) -> Array:
+        """Reverse differentiation of Σ_i wanted_i gain_i, by hand."""
+        s, f = state, state.factor
+        measurable = np.array([isinstance(g.process, Posterior) for g in self.functions])
+        weights = self.weights[:, None, None] * np.where(measurable, wanted, 0.0)
+        by_prior = 0.5 * weights / (s.prior + s.noise + 1e-300)
+        by_after = -0.5 * weights / (s.after + s.noise + 1e-300)
+        speaks = ~s.silent
+        # The objective: after = v − B p²/s, B = β(β + α), p = v − cov(f(x), f(x*)).
+        big = f.beta * (f.beta + f.alpha) * speaks
+        ratio = s.pull / s.apart
+        own = by_after[..., 0]
+        by_var = np.empty_like(s.variance)
+        by_var[..., 0] = own * (1 - 2 * big * ratio)
+        by_to = own * 2 * big * ratio
+        by_apart = own * big * ratio**2
+        by_big = -own * s.pull * ratio * speaks
+        by_beta = by_big * (2 * f.beta + f.alpha)
+        by_alpha = by_big * f.beta
+        # The constraints: after = v − v² κ, κ = R² d² + R e, with d = P'/P, e = P''/P.
+        log_met, d, e, third, fourth = f.slopes
+        big_r = f.weight[..., None]
+        kappa = f.kappa_c * speaks[..., None]
+        var_c = s.variance[..., 1:]
+        by_var[..., 1:] = by_after[..., 1:] * (1 - 2 * var_c * kappa)
+        by_kappa = -by_after[..., 1:] * var_c**2 * speaks[..., None]
+        by_weight = (by_kappa * (2 * big_r * d**2 + e)).sum(-1)
+        by_d = by_kappa * 2 * big_r**2 * d
+        by_e = by_kappa * big_r
+        # dβ = β((1 + R) dΛ − (α + β) dα),  dR = R(1 + R)(dΛ − h dα),  h R = β,  Λ = Σ log P_k
+        by_lambda = (1 + f.weight) * (by_beta * f.beta + by_weight * f.weight)
+        by_alpha = by_alpha - by_beta * f.beta * (f.alpha + f.beta)
+        by_alpha = by_alpha - by_weight * (1 + f.weight) * f.beta
+        by_alpha = np.where(f.alpha > -FAR, by_alpha, 0.0)
+        by_mean = np.zeros_like(s.variance)
+        by_mean[..., 1:] = by_lambda[..., None] * d + by_d * (e - d**2) + by_e * (third - e * d)
+        by_var[..., 1:] += 0.5 * (
+            by_lambda[..., None] * e + by_d * (third - e * d) + by_e * (fourth - e**2)
+        )
+        by_mean[..., 0] = by_alpha / f.deviation
+        by_apart = by_apart - 0.5 * by_alpha * f.alpha / s.apart
+        # s = v + v* − 2 cov + floor
+        by_var[..., 0] += by_apart
+        by_to = by_to - 2 * by_apart
+        by_prior[..., 0] += _FLOOR * by_apart
+        # m = μ + c r,  v = C − c W c,  cov = C(x, x*) − c h
+        by_cross = np.moveaxis(by_mean, -1, 1)[..., None] * self.r[:, :, None, :]
+        by_cross -= 2 * np.moveaxis(by_var, -1, 1)[..., None] * s.through
+        by_cross[:, 0] -= by_to[..., None] * self.to_solution[:, None, :]
+        by_last = by_to - by_cross[:, 0].sum(-1)
+        by_prior = by_prior + by_var
+        return self._collect(x, by_mean, by_prior, by_cross, by_last)
+
+    def _collect(
+        self, x: Array, by_mean: Array, by_prior: Array, by_cross: Array, by_last: Array
+    ) -> Array:
+        """Add up over solutions of the same sample, and pull back to x."""
+        sites, count = self.sites, len(self.owner)
+        gradient = np.zeros(x.shape)
+        for i, function in enumerate(self.functions):
+            samples = len(function.process)
+            mean = np.zeros((samples, len(x)))
+            variance = np.zeros((samples, len(x)))
+            covariance = np.zeros((samples, len(x), sites + count))
+            for j, sample in enumerate(self.owner):
+                mean[sample] += by_mean[j, :, i]
+                variance[sample] += by_prior[j, :, i]
+                covariance[sample, :, :sites] += by_cross[j, i, :, :sites]
+                own = by_last[j] if i == 0 else by_cross[j, i, :, sites]
+                covariance[sample, :, sites + j] += own
+            gradient += function.pull(x, mean, variance, covariance)
+        return gradient
+
+
+@final
+@dataclass(frozen=True)
+class _State:
+    """What the forward pass leaves for the backward one; (J, n, 1 + K) unless it says otherwise."""
+
+    gains: Array
+    prior: Array
+    variance: Array
+    cross: Array
+    through: Array
+    apart: Array
+    pull: Array
+    after: Array
+    noise: Array
+    factor: Psi
+    silent: Mask
+
+
+def limits_of(belief: Belief) -> Limits:
+    """The standardised limits of all constraints."""
+    return Limits(
+        np.array([function.low for function in belief.constraints]),
+        np.array([function.high for function in belief.constraints]),
+    )
+
+
+def scaled(points: Array, belief: Belief) -> Array:
+    """Points divided by typical length-scales, so that distances are in units of them."""
+    logs = [
+        np.log(lengthscales(function.process.theta))
+        for function in belief.functions.values()
+        if isinstance(function.process, Posterior)
+    ]
+    typical = np.exp(np.median(np.vstack(logs), axis=0))
+    return points / typical[belief.problem.space.owner]

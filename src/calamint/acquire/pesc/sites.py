@@ -1,0 +1,219 @@
+"""EP in difference space: Gaussian sites that stand for "x* is the solution" (notes on the paper's
+appendix A and B).
+
+The factor Ψ(z) touches the objective only through g = f(z) − f(x*), so its site is a scalar on g. The
+constraints have scalar sites on c_k(z) and, for Γ, on c_k(x*). Every block is then "Gaussian times
+diagonal sites", the shape of EP for classification:
+
+    V = L T⁻¹ Lᵀ,   T = I + Lᵀ diag(a) L,   m = μ + V (b − a∘μ),   G = L Lᵀ
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| J | | | solutions drawn |
+| S, K | | | site points, constraints |
+| G, μ | `covariance`, `mean` | (J, 1 + K, B, B), (J, 1 + K, B) | prior of a block, B = S + 1 |
+| a, b | `precision`, `shift` | (J, 1 + K, B) | natural parameters of the sites |
+
+Block 0 is the objective's (its last entry is unused), block k that of c_k (its last entry is x*).
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.pesc.factors import Limits, gamma, psi
+from calamint.problem.parameters import Array
+
+_TOLERANCE = 1e-4
+_MOST_SWEEPS = 200
+_SMALLEST_STEP = 1e-3
+
+Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+@final
+@dataclass(frozen=True)
+class Blocks:
+    """What is believed of the site variables before conditioning on x*.
+
+    active  (J, S) False where a site point coincides with x*, and says nothing
+    """
+
+    mean: Array
+    covariance: Array
+    limits: Limits
+    active: Mask
+
+
+@final
+@dataclass(frozen=True)
+class Sites:
+    """The converged sites, the posterior of the blocks under them, and how it went.
+
+    mean (J, 1 + K, B), covariance (J, 1 + K, B, B); sweeps (J,), converged (J,)
+    """
+
+    precision: Array
+    shift: Array
+    mean: Array
+    covariance: Array
+    sweeps: "np.ndarray[tuple[int, ...], np.dtype[np.int_]]"
+    converged: Mask
+
+
+def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites:
+    """Run EP on every solution at once; each converges, is damped and gives up on its own.
+
+    `start` gives precisions and shifts to begin from, such as those of the last decision.
+    """
+    count = len(blocks.mean)
+    root = _root(blocks.covariance)
+    precision, shift = np.zeros_like(blocks.mean), np.zeros_like(blocks.mean)
+    mean, covariance = blocks.mean.copy(), blocks.covariance.copy()
+    if start is not None:
+        good, new_mean, new_covariance = _refresh(blocks.mean, root, *start)
+        good &= _proper(start[0], new_covariance)
+        for old, new in zip(
+            (precision, shift, mean, covariance), (*start, new_mean, new_covariance), strict=True
+        ):
+            old[good] = new[good]
+    step = np.ones(count)
+    last = np.full(count, np.inf)
+    sweeps = np.zeros(count, dtype=int)
+    converged = np.zeros(count, dtype=bool)
+    waiting = np.arange(count)
+    for _ in range(_MOST_SWEEPS):
+        if len(waiting) == 0:
+            break
+        at = waiting
+        new_precision, new_shift, residual = _tilt(
+            _take(blocks, at), precision[at], shift[at], mean[at], covariance[at]
+        )
+        sweeps[at] += 1
+        done = residual < _TOLERANCE
+        converged[at[done]] = True
+        # A residual that grows means that the step overshoots.
+        grows = residual > last[at]
+        step[at] = np.where(grows, np.maximum(0.5 * step[at], _SMALLEST_STEP), 0.99 * step[at])
+        last[at] = residual
+        keep = ~done & np.isfinite(residual)
+        at = at[keep]
+        if len(at) == 0:
+            waiting = at
+            continue
+        waiting = _move(
+            blocks,
+            root,
+            at,
+            (new_precision[keep], new_shift[keep]),
+            (precision, shift, mean, covariance),
+            step,
+        )
+    return Sites(precision, shift, mean, covariance, sweeps, converged)
+
+
+def _move(
+    blocks: Blocks,
+    root: Array,
+    at: Array,
+    target: tuple[Array, Array],
+    state: tuple[Array, Array, Array, Array],
+    step: Array,
+) -> Array:
+    """Step towards the target sites, halving the step where the posterior would be improper.
+
+    Returns which solutions can go on; the others keep their last proper state.
+    """
+    precision, shift, mean, covariance = state
+    left = np.arange(len(at))
+    going = []
+    while len(left):
+        where = at[left]
+        share = step[where][:, None, None]
+        trial_precision = share * target[0][left] + (1 - share) * precision[where]
+        trial_shift = share * target[1][left] + (1 - share) * shift[where]
+        good, trial_mean, trial_covariance = _refresh(
+            blocks.mean[where], root[where], trial_precision, trial_shift
+        )
+        good &= _proper(trial_precision, trial_covariance)
+        moved = where[good]
+        precision[moved], shift[moved] = trial_precision[good], trial_shift[good]
+        mean[moved], covariance[moved] = trial_mean[good], trial_covariance[good]
+        going.append(moved)
+        step[where[~good]] *= 0.5
+        left = left[~good]
+        left = left[step[at[left]] >= _SMALLEST_STEP]
+    return np.sort(np.concatenate(going)) if going else at[:0]
+
+
+def _take(blocks: Blocks, at: Array) -> Blocks:
+    return Blocks(blocks.mean[at], blocks.covariance[at], blocks.limits, blocks.active[at])
+
+
+def _root(covariance: Array) -> Array:
+    """(…, B, B) any L with L Lᵀ = G, also of a singular G."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+
+
+def _refresh(
+    prior_mean: Array, root: Array, precision: Array, shift: Array
+) -> tuple[Mask, Array, Array]:
+    """Posterior of every block under the sites; (J,) whether it is proper, mean, covariance."""
+    transposed = np.swapaxes(root, -1, -2)
+    inner = transposed @ (precision[..., None] * root)
+    inner += np.eye(inner.shape[-1])
+    inner = np.nan_to_num(inner, nan=-1.0, posinf=-1.0, neginf=-1.0)
+    good = np.linalg.eigvalsh(inner)[..., 0].min(-1) > 1e-10
+    inner[~good] = np.eye(inner.shape[-1])
+    covariance = root @ np.linalg.solve(inner, transposed)
+    change = (covariance @ (shift - precision * prior_mean)[..., None])[..., 0]
+    mean = prior_mean + change
+    good &= np.all(np.isfinite(mean), axis=(-1, -2))
+    return good, mean, covariance
+
+
+def _proper(precision: Array, covariance: Array) -> Mask:
+    """(J,) whether every cavity has positive variance."""
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    return np.all(1 - precision * variance > 1e-10, axis=(-1, -2))
+
+
+def _tilt(
+    blocks: Blocks, precision: Array, shift: Array, mean: Array, covariance: Array
+) -> tuple[Array, Array, Array]:
+    """New sites by moment matching, and the undamped residual (J,) in means and variances."""
+    variance = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-300)
+    left = 1 - precision * variance
+    cavity_var = variance / left
+    cavity_mean = (mean - variance * shift) / left
+    factor = psi(
+        cavity_mean[:, 0, :-1],
+        cavity_var[:, 0, :-1],
+        np.moveaxis(cavity_mean[:, 1:, :-1], 1, -1),
+        np.moveaxis(cavity_var[:, 1:, :-1], 1, -1),
+        blocks.limits,
+    )
+    rho, kappa = np.zeros_like(mean), np.zeros_like(mean)
+    rho[:, 0, :-1], kappa[:, 0, :-1] = factor.rho_f, factor.kappa_f
+    rho[:, 1:, :-1] = np.moveaxis(factor.rho_c, -1, 1)
+    kappa[:, 1:, :-1] = np.moveaxis(factor.kappa_c, -1, 1)
+    silent = ~blocks.active[:, None, :] & np.ones((1, mean.shape[1], 1), dtype=bool)
+    rho[:, :, :-1][silent] = kappa[:, :, :-1][silent] = 0.0
+    rho[:, 1:, -1], kappa[:, 1:, -1] = gamma(
+        cavity_mean[:, 1:, -1], cavity_var[:, 1:, -1], blocks.limits
+    )
+    # Tilted over cavity variance; positive in exact arithmetic.
+    ratio = np.maximum(1 - kappa * cavity_var, 1e-10)
+    new_precision = kappa / ratio
+    new_shift = (rho + kappa * cavity_mean) / ratio
+    tilted_mean = cavity_mean + cavity_var * rho
+    tilted_var = cavity_var * ratio
+    # In units of what was believed before: late in a run everything is small.
+    prior = np.maximum(np.diagonal(blocks.covariance, axis1=-2, axis2=-1), 1e-30)
+    residual = np.maximum(
+        np.abs(tilted_mean - mean) / np.sqrt(prior), np.abs(tilted_var - variance) / prior
+    )
+    residual[:, 0, -1] = 0.0
+    return new_precision, new_shift, residual.max(axis=(-1, -2))
