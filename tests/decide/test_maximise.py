@@ -3,7 +3,7 @@
 import numpy as np
 
 from calamint.acquire import Utility
-from calamint.decide.design import space_filling
+from calamint.acquire.candidates import space_filling
 from calamint.decide.maximise import ascend, discrete_neighbours, maximise
 from calamint.problem import Choice, Integer, Real, Space
 

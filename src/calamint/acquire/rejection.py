@@ -58,13 +58,10 @@ def grid_truth(
     lost = 0
     for start in range(0, draws, _CHUNK):
         chunk = min(_CHUNK, draws - start)
-        values = [
-            rng.standard_normal((chunk, root.shape[1])) @ root.T
-            for root in roots
-        ]
-        objective = means[0] + values[0]
+        drawn = [rng.standard_normal((chunk, root.shape[1])) @ root.T for root in roots]
+        objective = means[0] + drawn[0]
         for i, function in enumerate(functions[1:], start=1):
-            c = means[i] + values[i]
+            c = means[i] + drawn[i]
             objective = np.where((c >= function.low) & (c <= function.high), objective, np.inf)
         best = np.argmin(objective, axis=1)
         feasible = np.isfinite(objective[np.arange(chunk), best])
@@ -74,8 +71,8 @@ def grid_truth(
         if len(cells) == 0:
             continue
         number[cells] += np.diff(np.append(begins, feasible.sum()))
-        for i, drawn in enumerate(values):
-            ordered = drawn[feasible][order]
+        for i, values in enumerate(drawn):
+            ordered = values[feasible][order]
             sums[0, i, cells] += np.add.reduceat(ordered, begins)
             sums[1, i, cells] += np.add.reduceat(ordered**2, begins)
     enough = number >= _FEWEST

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from calamint.acquire import Utility
+from calamint.acquire.candidates import candidate_points
 from calamint.problem import Choice, Integer, Space
 from calamint.problem.parameters import Array
 
@@ -42,18 +43,6 @@ def maximise(
     best = int(np.argmax(heights))
     point, height = points[best], float(heights[best])
     return _settle(utility, space, point, height, effort.iterations)
-
-
-def candidate_points(space: Space, count: int, near: Array, rng: np.random.Generator) -> Array:
-    """(count + …, D) uniform points, and sprays of shrinking radius around `near`."""
-    uniform = rng.random((count, space.dimension))
-    sprays = [
-        np.clip(near + radius * rng.standard_normal((8, *near.shape)), 0, 1).reshape(
-            -1, space.dimension
-        )
-        for radius in (0.1, 0.01, 0.001)
-    ]
-    return space.snap(np.vstack([uniform, *sprays, near]))
 
 
 def _distinct_best(values: Array, points: Array, count: int) -> list[int]:

@@ -9,8 +9,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from calamint.acquire import ACQUISITIONS, Acquisition, Incumbent
+from calamint.acquire.candidates import space_filling
 from calamint.decide.booking import free_capacity, placement
-from calamint.decide.design import space_filling
 from calamint.decide.maximise import maximise
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values

@@ -13,7 +13,8 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp, ndtri, ndtri_exp
 
-from calamint.decide.maximise import ascend, candidate_points, discrete_neighbours
+from calamint.acquire.candidates import candidate_points
+from calamint.decide.maximise import ascend, discrete_neighbours
 from calamint.model import Belief
 from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array

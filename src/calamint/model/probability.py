@@ -4,9 +4,9 @@ With the limits in units of the deviation, and mirrored if need be so that l + u
 
     P = Φ(−l) − Φ(−u) = Φ(−l)·(1 − e^d),   d = log Φ(−u) − log Φ(−l)
 
-so that neither a limit that is far away nor an interval that is narrow loses the answer. Derivatives
-in the mean are Hermite polynomials times the densities at the limits; those in the variance follow
-from ∂P/∂v = ½ ∂²P/∂m².
+so that neither a limit that is far away nor an interval that is narrow loses the answer.
+Derivatives in the mean are Hermite polynomials times the densities at the limits; those in the
+variance follow from ∂P/∂v = ½ ∂²P/∂m².
 """
 
 import math
@@ -57,21 +57,23 @@ def probability_derivatives(
     near_ratio = hazard(near) / outside
     two_sided = math.isfinite(low) and math.isfinite(high)
     far_ratio = hazard(far) * np.exp(share) / outside if two_sided else 0.0
-    hermite = (
-        lambda z: 1.0,
-        lambda z: z,
-        lambda z: z**2 - 1,
-        lambda z: z**3 - 3 * z,
-    )
     for power in range(1, order + 1):
-        polynomial = hermite[power - 1]
-        change = polynomial(near) * near_ratio
+        change = _hermite(power - 1, near) * near_ratio
         if two_sided:
-            change = change - polynomial(far) * far_ratio
+            change = change - _hermite(power - 1, far) * far_ratio
         if power % 2:
             change = np.where(mirrored, -change, change)
         results.append(change / deviation**power)
     return results
+
+
+def _hermite(degree: int, z: Array) -> Array:
+    """The probabilists' Hermite polynomials, up to degree 3."""
+    if degree == 0:
+        return np.ones_like(z)
+    if degree == 1:
+        return z
+    return z**2 - 1 if degree == 2 else z**3 - 3 * z
 
 
 def _log_ratio(near: Array, far: Array, width: Array) -> Array:

@@ -64,8 +64,8 @@ def psi(
 ) -> Psi:
     """Ψ under independent normals: g = f(z) − f(x*) (…), c_k(z) (…, K).
 
-    log Z is a sum over the disjoint ways in which z is not better: f is not lower; or it is, and c_k
-    is the first limit that is broken. Nothing is subtracted, so nothing cancels.
+    log Z is a sum over the disjoint ways in which z is not better: f is not lower; or it is, and
+    c_k is the first limit that is broken. Nothing is subtracted, so nothing cancels.
     """
     deviation = np.sqrt(var_g)
     alpha = np.maximum(mean_g / deviation, -FAR)

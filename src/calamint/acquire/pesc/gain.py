@@ -5,11 +5,11 @@ Everything is a product of what is believed at x with vectors that are fixed onc
 
     E_q[u] = μ(u) + C(u, sites) r        cov_q(u, w) = C(u, w) − C(u, sites) W C(sites, w)
 
-then the factor Ψ at x itself shrinks the variances once more, and the gain of function i is the mean
-over solutions of ½ log(C_i(x,x) + ν_i) − ½ log(v_i'(x) + ν_i).
+then the factor Ψ at x itself shrinks the variances once more, and the gain of function i is the
+mean over solutions of ½ log(C_i(x,x) + ν_i) − ½ log(v_i'(x) + ν_i).
 
-Shapes: J solutions, M hyper-parameter samples (solution j belongs to sample j mod M), S site points,
-n inputs. Anchors are the site points followed by all x*, (S + J, D).
+Shapes: J solutions, M hyper-parameter samples (solution j belongs to sample j mod M), S site
+points, n inputs. Anchors are the site points followed by all x*, (S + J, D).
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from calamint.acquire.pesc.factors import FAR, Limits, Psi, psi
 from calamint.acquire.pesc.sites import Blocks, Mask, Sites
 from calamint.model import Belief
 from calamint.model.hyper import amplitude_squared, lengthscales
+from calamint.model.kernels import Index
 from calamint.model.known import KnownFunction
 from calamint.model.posterior import Posterior
 from calamint.problem.parameters import Array
@@ -56,6 +57,13 @@ class Anchored:
         covariance -= np.swapaxes(white, -1, -2) @ white
         return Anchored(process, anchors, mean, covariance, solved)
 
+    @property
+    def scale(self) -> float:
+        """A typical prior variance."""
+        if isinstance(self.process, KnownFunction):
+            return 0.0
+        return float(np.mean(amplitude_squared(self.process.theta)))
+
     def at(self, x: Array) -> tuple[Array, Array, Array]:
         """(n, D) -> mean, variance (M, n) and covariance with the anchors (M, n, A)."""
         mean, variance = self.process.moments(x)
@@ -66,7 +74,7 @@ class Anchored:
         return mean, variance, covariance
 
     def pull(self, x: Array, by_mean: Array, by_variance: Array, by_covariance: Array) -> Array:
-        """The gradient (n, D) of what has these derivatives in `at(x)`: (M, n), (M, n), (M, n, A)."""
+        """(n, D) gradient of what has these derivatives in `at(x)`: (M, n) twice, (M, n, A)."""
         process = self.process
         if isinstance(process, KnownFunction):
             _, _, mean_x, _ = process.moments_gradient(x)
@@ -83,7 +91,7 @@ class Anchored:
         return gradient.sum(0)
 
 
-def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Array) -> Blocks:
+def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Index) -> Blocks:
     """The site variables of every solution: g_n = f(z_n) − f(x*), c_k(z_n) and c_k(x*).
 
     owner  (J,) which hyper-parameter sample each solution belongs to
@@ -100,6 +108,10 @@ def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Arra
     mean[:, 0] -= mean[:, 0, -1:]
     last = covariance[:, 0, -1]
     covariance[:, 0] += last[:, -1, None, None] - last[:, :, None] - last[:, None, :]
+    # Noise-free data leave no variance at all: keep what divides by it finite.
+    diagonal = np.arange(sites + 1)
+    floor = _FLOOR * np.array([function.scale for function in functions])
+    covariance[:, :, diagonal, diagonal] += floor[:, None]
     anchors = functions[0].anchors
     solutions = anchors[sites:]
     active = np.max(np.abs(anchors[None, :sites] - solutions[:, None]), axis=-1) > 1e-9
@@ -119,7 +131,7 @@ class Conditioned:
 
     functions: list[Anchored]
     limits: Limits
-    owner: Array
+    owner: Index
     weights: Array
     w: Array
     r: Array
@@ -130,7 +142,7 @@ class Conditioned:
 
     @staticmethod
     def of(
-        functions: list[Anchored], blocks: Blocks, sites: Sites, owner: Array, weights: Array
+        functions: list[Anchored], blocks: Blocks, sites: Sites, owner: Index, weights: Array
     ) -> "Conditioned":
         a = sites.precision
         w = -a[..., :, None] * sites.covariance * a[..., None, :]
@@ -143,8 +155,7 @@ class Conditioned:
             objective = functions[0]
             own = count + j
             cross = np.append(
-                objective.covariance[sample, own, :count]
-                - objective.covariance[sample, own, own],
+                objective.covariance[sample, own, :count] - objective.covariance[sample, own, own],
                 0.0,
             )
             to.append(w[j, 0] @ cross)
@@ -152,9 +163,7 @@ class Conditioned:
             variance.append(objective.covariance[sample, own, own] - cross @ w[j, 0] @ cross)
         noise = np.stack(
             [
-                f.process.noise
-                if isinstance(f.process, Posterior)
-                else np.zeros(len(f.process))
+                f.process.noise if isinstance(f.process, Posterior) else np.zeros(len(f.process))
                 for f in functions
             ],
             axis=-1,
@@ -200,11 +209,11 @@ class Conditioned:
         through = cross @ self.w  # (J, 1 + K, n, B)
         mean = mean + np.moveaxis((cross @ self.r[..., None])[..., 0], 1, -1)
         variance = prior - np.moveaxis((through * cross).sum(-1), 1, -1)
-        scale = prior.max(axis=(0, 1)) if prior.size else np.ones(len(at))
-        variance = np.maximum(variance, 1e-16 * scale)
+        lowest = np.array([1e-16 * (function.scale or 1.0) for function in self.functions])
+        variance = np.maximum(variance, lowest)
         to_solution = last - np.einsum("jnb,jb->jn", cross[:, 0], self.to_solution)
         apart = variance[..., 0] + self.var_solution[:, None] - 2 * to_solution
-        apart = np.maximum(apart, 0.0) + _FLOOR * (prior[..., 0] + self.var_solution[:, None])
+        apart = np.maximum(apart, 0.0) + _FLOOR * (self.functions[0].scale or 1.0)
         factor = psi(
             mean[..., 0] - self.mean_solution[:, None],
             apart,
@@ -222,7 +231,7 @@ class Conditioned:
         after = np.empty_like(variance)
         after[..., 0] = variance[..., 0] - shrink * pull**2 / apart
         after[..., 1:] = variance[..., 1:] * (1 - variance[..., 1:] * kappa)
-        after = np.maximum(after, 1e-16 * scale)
+        after = np.maximum(after, lowest)
         noise = self.noise[self.owner][:, None, :]
         measurable = np.array([isinstance(f.process, Posterior) for f in self.functions])
         each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
@@ -251,7 +260,7 @@ class Conditioned:
         by_beta = by_big * (2 * f.beta + f.alpha)
         by_alpha = by_big * f.beta
         # The constraints: after = v − v² κ, κ = R² d² + R e, with d = P'/P, e = P''/P.
-        log_met, d, e, third, fourth = f.slopes
+        _, d, e, third, fourth = f.slopes
         big_r = f.weight[..., None]
         kappa = f.kappa_c * speaks[..., None]
         var_c = s.variance[..., 1:]
@@ -275,7 +284,6 @@ class Conditioned:
         # s = v + v* − 2 cov + floor
         by_var[..., 0] += by_apart
         by_to = by_to - 2 * by_apart
-        by_prior[..., 0] += _FLOOR * by_apart
         # m = μ + c r,  v = C − c W c,  cov = C(x, x*) − c h
         by_cross = np.moveaxis(by_mean, -1, 1)[..., None] * self.r[:, :, None, :]
         by_cross -= 2 * np.moveaxis(by_var, -1, 1)[..., None] * s.through

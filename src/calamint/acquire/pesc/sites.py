@@ -1,9 +1,9 @@
-"""EP in difference space: Gaussian sites that stand for "x* is the solution" (notes on the paper's
-appendix A and B).
+"""EP in difference space: Gaussian sites that stand for "x* is the solution" (the paper's
+appendices A and B).
 
-The factor Ψ(z) touches the objective only through g = f(z) − f(x*), so its site is a scalar on g. The
-constraints have scalar sites on c_k(z) and, for Γ, on c_k(x*). Every block is then "Gaussian times
-diagonal sites", the shape of EP for classification:
+The factor Ψ(z) touches the objective only through g = f(z) − f(x*), so its site is a scalar on g.
+The constraints have scalar sites on c_k(z) and, for Γ, on c_k(x*). Every block is then "Gaussian
+times diagonal sites", the shape of EP for classification:
 
     V = L T⁻¹ Lᵀ,   T = I + Lᵀ diag(a) L,   m = μ + V (b − a∘μ),   G = L Lᵀ
 
@@ -23,11 +23,13 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.pesc.factors import Limits, gamma, psi
+from calamint.model.kernels import Index
 from calamint.problem.parameters import Array
 
 _TOLERANCE = 1e-4
 _MOST_SWEEPS = 200
-_SMALLEST_STEP = 1e-3
+_SMALLEST_STEP = 1e-4
+_CLEAR = 1e-2
 
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -65,8 +67,25 @@ class Sites:
 def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites:
     """Run EP on every solution at once; each converges, is damped and gives up on its own.
 
-    `start` gives precisions and shifts to begin from, such as those of the last decision.
+    `start` gives precisions and shifts to begin from, such as those of the last decision. A
+    solution that runs into improper cavities, as negative precisions close to x* can make them, is
+    done again with precisions that are not negative.
     """
+    sites = _run(blocks, start, lowest=-np.inf)
+    stuck = np.flatnonzero(~sites.converged)
+    if len(stuck) == 0:
+        return sites
+    again = _run(_take(blocks, stuck), None, lowest=0.0)
+    better = again.converged
+    merged = {}
+    for name in ("precision", "shift", "mean", "covariance", "sweeps", "converged"):
+        merged[name] = getattr(sites, name).copy()
+        merged[name][stuck[better]] = getattr(again, name)[better]
+    merged["sweeps"][stuck] = sites.sweeps[stuck] + again.sweeps
+    return Sites(**merged)
+
+
+def _run(blocks: Blocks, start: tuple[Array, Array] | None, lowest: float) -> Sites:
     count = len(blocks.mean)
     root = _root(blocks.covariance)
     precision, shift = np.zeros_like(blocks.mean), np.zeros_like(blocks.mean)
@@ -82,20 +101,22 @@ def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites
     last = np.full(count, np.inf)
     sweeps = np.zeros(count, dtype=int)
     converged = np.zeros(count, dtype=bool)
-    waiting = np.arange(count)
+    waiting: Index = np.arange(count)
     for _ in range(_MOST_SWEEPS):
         if len(waiting) == 0:
             break
         at = waiting
         new_precision, new_shift, residual = _tilt(
-            _take(blocks, at), precision[at], shift[at], mean[at], covariance[at]
+            _take(blocks, at), precision[at], shift[at], mean[at], covariance[at], lowest
         )
         sweeps[at] += 1
         done = residual < _TOLERANCE
         converged[at[done]] = True
-        # A residual that grows means that the step overshoots.
+        # A residual that grows means that the step overshoots; one that falls, that it may grow.
         grows = residual > last[at]
-        step[at] = np.where(grows, np.maximum(0.5 * step[at], _SMALLEST_STEP), 0.99 * step[at])
+        step[at] = np.where(
+            grows, np.maximum(0.5 * step[at], 0.05), np.minimum(1.15 * step[at], 1.0)
+        )
         last[at] = residual
         keep = ~done & np.isfinite(residual)
         at = at[keep]
@@ -116,11 +137,11 @@ def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites
 def _move(
     blocks: Blocks,
     root: Array,
-    at: Array,
+    at: Index,
     target: tuple[Array, Array],
     state: tuple[Array, Array, Array, Array],
     step: Array,
-) -> Array:
+) -> Index:
     """Step towards the target sites, halving the step where the posterior would be improper.
 
     Returns which solutions can go on; the others keep their last proper state.
@@ -147,7 +168,7 @@ def _move(
     return np.sort(np.concatenate(going)) if going else at[:0]
 
 
-def _take(blocks: Blocks, at: Array) -> Blocks:
+def _take(blocks: Blocks, at: Index) -> Blocks:
     return Blocks(blocks.mean[at], blocks.covariance[at], blocks.limits, blocks.active[at])
 
 
@@ -177,13 +198,21 @@ def _refresh(
 def _proper(precision: Array, covariance: Array) -> Mask:
     """(J,) whether every cavity has positive variance."""
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    return np.all(1 - precision * variance > 1e-10, axis=(-1, -2))
+    return np.all(1 - precision * variance > _CLEAR, axis=(-1, -2))
 
 
 def _tilt(
-    blocks: Blocks, precision: Array, shift: Array, mean: Array, covariance: Array
+    blocks: Blocks,
+    precision: Array,
+    shift: Array,
+    mean: Array,
+    covariance: Array,
+    lowest: float,
 ) -> tuple[Array, Array, Array]:
-    """New sites by moment matching, and the undamped residual (J,) in means and variances."""
+    """New sites by moment matching, and the undamped residual (J,) in means and variances.
+
+    Where a precision would be below `lowest`, the site matches the mean alone.
+    """
     variance = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-300)
     left = 1 - precision * variance
     cavity_var = variance / left
@@ -206,6 +235,8 @@ def _tilt(
     )
     # Tilted over cavity variance; positive in exact arithmetic.
     ratio = np.maximum(1 - kappa * cavity_var, 1e-10)
+    low = kappa / ratio < lowest
+    kappa, ratio = np.where(low, lowest, kappa), np.where(low, 1.0, ratio)
     new_precision = kappa / ratio
     new_shift = (rho + kappa * cavity_mean) / ratio
     tilted_mean = cavity_mean + cavity_var * rho

@@ -1,0 +1,92 @@
+"""Where "not better than x*" is imposed.
+
+The paper takes the inputs at which the objective was measured. Where those are few the conditioning
+is weak, and weaker for the objective than for the constraints, so that tasks would be valued
+wrongly. By default inputs of all measurements count, and witness points join them: other solutions,
+and points that fill space. Two factors that say the same would count twice, so points keep their
+distance.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from calamint.acquire.candidates import space_filling
+from calamint.acquire.pesc.factors import Limits, psi
+from calamint.acquire.pesc.gain import scaled
+from calamint.model import Belief
+from calamint.model.kernels import Index
+from calamint.model.posterior import Posterior
+from calamint.problem.parameters import Array
+
+SiteChoice = Literal["paper", "union", "witness"]
+
+# Spacings in length-scales, chosen against rejection sampling (benchmarks/accuracy.py): closer
+# witnesses overstate all gains, sparser ones understate the objective's.
+_MEASURED_SPACING = 0.1
+_WITNESS_SPACING = 0.7
+_MOST_MEASURED = 30
+_MOST_WITNESSES = 20
+_FILLING = 100
+
+
+def site_points(
+    belief: Belief,
+    solutions: Array,
+    limits: Limits,
+    choice: SiteChoice,
+    rng: np.random.Generator,
+) -> Array:
+    """(S, D) site points for these solutions (J, D)."""
+    processes = (
+        [belief.objective.process]
+        if choice == "paper"
+        else [function.process for function in belief.functions.values()]
+    )
+    none = np.empty((0, solutions.shape[1]))
+    measured = np.vstack([none, *(p.inputs for p in processes if isinstance(p, Posterior))])
+    if choice == "paper":
+        return _spaced(belief, measured, 1e-6, len(measured))
+    measured = measured[_order(belief, measured, solutions, limits)]
+    kept = _spaced(belief, measured, _MEASURED_SPACING, _MOST_MEASURED)
+    if choice == "union":
+        return kept
+    filling = space_filling(belief.problem.space, _FILLING, rng)
+    witnesses = _spaced(belief, np.vstack([solutions, filling]), _WITNESS_SPACING, _MOST_WITNESSES)
+    apart = _distances(belief, witnesses, kept).min(axis=1, initial=np.inf) > _MEASURED_SPACING
+    return np.vstack([kept, witnesses[apart]])
+
+
+def _order(belief: Belief, points: Array, solutions: Array, limits: Limits) -> Index:
+    """Most likely first to be better than a drawn solution, where a factor has most to say."""
+    if len(points) == 0:
+        return np.empty(0, dtype=int)
+    mean, variance = belief.objective.process.moments(points)
+    at, at_variance = belief.objective.process.moments(solutions)
+    pairs = [function.process.moments(points) for function in belief.constraints]
+    count = len(mean)
+    shape = (count, len(points), 0)
+    mean_c = np.stack([m for m, _ in pairs], axis=-1) if pairs else np.zeros(shape)
+    var_c = np.stack([v for _, v in pairs], axis=-1) if pairs else np.ones(shape)
+    lowest = at.mean(axis=1, keepdims=True)
+    factor = psi(
+        mean - lowest, variance + at_variance.mean(axis=1, keepdims=True), mean_c, var_c, limits
+    )
+    return np.argsort(-factor.weight.mean(0), kind="stable")
+
+
+def _spaced(belief: Belief, points: Array, spacing: float, most: int) -> Array:
+    """Points in turn, if they keep their distance from all that were kept before."""
+    distances = _distances(belief, points, points)
+    chosen: list[int] = []
+    for index in range(len(points)):
+        if len(chosen) == most:
+            break
+        if np.all(distances[index, chosen] > spacing):
+            chosen.append(index)
+    return points[chosen]
+
+
+def _distances(belief: Belief, a: Array, b: Array) -> Array:
+    """(n, D), (k, D) -> (n, k) in typical length-scales."""
+    return np.sqrt(((scaled(a, belief)[:, None] - scaled(b, belief)) ** 2).sum(-1))

@@ -1,0 +1,227 @@
+"""Gains: against rejection sampling, gradients against finite differences, and their limits."""
+
+import math
+
+import numpy as np
+import pytest
+
+import calamint as cm
+from calamint.acquire import PESC, Incumbent
+from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
+from calamint.acquire.pesc.points import site_points
+from calamint.acquire.pesc.sites import propagate
+from calamint.acquire.rejection import grid_truth
+from calamint.model import Data, believe
+
+RNG = np.random.default_rng
+CELLS = 150
+GRID = (np.arange(CELLS)[:, None] + 0.5) / CELLS
+KNOWN = cm.Model(kernel="se", lengthscale=0.1, amplitude=1.0, noise=0.01, hyperparameters="map")
+
+
+def prior_draw(seed, counts, constraints=("c >= 0",)):
+    """A belief from noisy data of functions drawn from the prior, in one dimension."""
+    rng = RNG(seed)
+    root = np.linalg.cholesky(np.exp(-0.5 * (GRID - GRID.T) ** 2 / 0.01) + 1e-8 * np.eye(CELLS))
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=list(constraints))
+    joint = rng.permutation(CELLS)
+    data = {}
+    for name, count in zip(problem.functions, counts, strict=True):
+        values = root @ rng.standard_normal(CELLS)
+        at = joint[:count] if len(set(counts)) == 1 else rng.permutation(CELLS)[:count]
+        noisy = values[at] + 0.1 * rng.standard_normal(count)
+        data[name] = Data(GRID[at], noisy, np.full(count, np.nan))
+    return believe(problem, KNOWN, data, rng)
+
+
+def exact_pesc(belief, truth, choice="witness"):
+    """PESC with every cell as x*, weighted by its true probability."""
+    cells = np.argsort(-truth.cells, kind="stable")
+    cells = cells[truth.cells[cells] > 1e-4]
+    weights = truth.cells[cells] / truth.cells[cells].sum()
+    solutions = GRID[cells] + 1e-6
+    limits = limits_of(belief)
+    z = site_points(belief, solutions, limits, choice, RNG(0))
+    anchors = np.vstack([z, solutions])
+    functions = [Anchored.of(f.process, anchors) for f in belief.functions.values()]
+    owner = np.zeros(len(solutions), dtype=int)
+    blocks = blocks_of(functions, limits, len(z), owner)
+    sites = propagate(blocks)
+    return Conditioned.of(functions, blocks, sites, owner, weights), sites
+
+
+REGIMES = {"joint": (5, 5), "few constraint data": (7, 3), "few objective data": (3, 10)}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_gains_agree_with_rejection_sampling(regime):
+    correlations, slopes, best, converged = [], [], [], []
+    for seed in range(4):
+        belief = prior_draw(seed, REGIMES[regime])
+        truth = grid_truth(belief, GRID, 60_000, RNG(seed))
+        conditioned, sites = exact_pesc(belief, truth)
+        gains = conditioned.gains(GRID)
+        total, true_total = gains.sum(1), truth.gains.sum(1)
+        correlations.append(np.corrcoef(total, true_total)[0, 1])
+        slopes.append([g @ t / (t @ t) for g, t in zip(gains.T, truth.gains.T, strict=True)])
+        best.append(true_total[np.argmax(total)] / true_total.max())
+        converged.append(sites.converged.mean())
+        assert gains.min() > -0.05 * math.log(2)
+    assert np.mean(correlations) > 0.95
+    assert np.min(correlations) > 0.85
+    assert np.mean(best) > 0.93
+    ratio = np.mean(slopes, axis=0)
+    assert 0.7 < ratio[0] / ratio[1] < 1.4
+    assert np.mean(converged) > 0.95
+
+
+def test_an_interval_constraint_agrees_with_rejection_sampling():
+    correlations = []
+    for seed in range(3):
+        belief = prior_draw(seed, (5, 5), constraints=["-0.7 <= c <= 0.7"])
+        truth = grid_truth(belief, GRID, 60_000, RNG(seed))
+        conditioned, _ = exact_pesc(belief, truth)
+        total = conditioned.gains(GRID).sum(1)
+        correlations.append(np.corrcoef(total, truth.gains.sum(1))[0, 1])
+    assert np.mean(correlations) > 0.93
+
+
+def information(constraints=("c >= 0", "-1 <= d <= 1"), count=8, samples=3, solutions=12, **model):
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=list(constraints)
+    )
+    inputs = RNG(0).random((count, 2))
+    data = {
+        name: Data(inputs, np.sin((3 + i) * inputs.sum(1) + i), np.full(count, np.nan))
+        for i, name in enumerate(problem.functions)
+    }
+    belief = believe(problem, cm.Model(samples=samples, **model), data, RNG(1))
+    return PESC(solutions).prepare(belief, Incumbent(np.full(2, 0.5), None), RNG(2)), inputs
+
+
+@pytest.mark.parametrize("constraints", [(), ("c >= 0",), ("c >= 0", "-1 <= d <= 1")])
+@pytest.mark.parametrize("hyperparameters", ["sampled", "map"])
+def test_gradients_match_finite_differences(constraints, hyperparameters):
+    utility, _ = information(constraints, hyperparameters=hyperparameters)
+    x = RNG(3).random((8, 2))
+    value, gradient = utility.value_gradient(x)
+    assert np.allclose(value, utility.value(x), rtol=1e-10, atol=1e-12)
+    step = 1e-5
+    for d in range(2):
+        shift = step * np.eye(2)[d]
+        difference = (utility.value(x + shift) - utility.value(x - shift)) / (2 * step)
+        assert np.allclose(gradient[:, d], difference, rtol=1e-3, atol=1e-4)
+
+
+def test_gradients_of_single_functions_match_finite_differences():
+    utility, _ = information()
+    x = RNG(3).random((4, 2))
+    for i in range(3):
+        wanted = np.eye(3)[i]
+        _, gradient = utility.conditioned.gains_gradient(x, wanted)
+        step = 1e-5
+        for d in range(2):
+            shift = step * np.eye(2)[d]
+            above, below = (utility.conditioned.gains(x + s)[:, i] for s in (shift, -shift))
+            assert np.allclose(gradient[:, d], (above - below) / (2 * step), rtol=1e-3, atol=1e-4)
+
+
+def test_gains_do_not_depend_on_the_batch():
+    utility, _ = information()
+    x = RNG(3).random((30, 2))
+    alone = np.array([utility.gains(point[None])[0] for point in x])
+    assert np.allclose(utility.gains(x), alone, rtol=1e-7, atol=1e-9)
+
+
+def test_gains_are_finite_everywhere_also_at_solutions_and_data():
+    utility, inputs = information(noise=0, solutions=50, samples=10)
+    x = np.vstack([RNG(3).random((200, 2)), inputs, utility.solutions, utility.solutions + 1e-7])
+    gains = utility.gains(x.clip(0, 1))
+    assert np.all(np.isfinite(gains))
+    assert gains.min() > -0.05 * math.log(2)
+    assert np.all(np.isfinite(utility.value_gradient(x.clip(0, 1))[1]))
+
+
+def test_nothing_is_left_to_learn_at_noise_free_measurements():
+    utility, inputs = information(noise=0)
+    assert np.all(np.abs(utility.gains(inputs)) < 0.05)
+    assert utility.gains(RNG(3).random((200, 2))).max() > 0.2
+
+
+def test_the_report_counts_what_happened():
+    utility, _ = information(solutions=20)
+    report = utility.report
+    assert report.solutions == 20
+    assert 0 < report.feasible <= 20
+    assert report.converged >= 19
+    assert report.sites > 0
+
+
+def test_one_solution_does_not_change_another():
+    """Conditioning on ten solutions gives each the sites that it has alone."""
+    belief = prior_draw(0, (5, 5))
+    truth = grid_truth(belief, GRID, 20_000, RNG(0))
+    cells = np.argsort(-truth.cells)[:10]
+    solutions, limits = GRID[cells] + 1e-6, limits_of(belief)
+    z = np.linspace(0.03, 0.97, 9)[:, None]
+
+    def sites_of(points):
+        functions = [
+            Anchored.of(f.process, np.vstack([z, points])) for f in belief.functions.values()
+        ]
+        return propagate(blocks_of(functions, limits, len(z), np.zeros(len(points), dtype=int)))
+
+    together = sites_of(solutions)
+    for j, point in enumerate(solutions):
+        alone = sites_of(point[None])
+        assert np.allclose(alone.precision[0], together.precision[j], rtol=1e-6, atol=1e-8)
+        assert alone.converged[0] == together.converged[j]
+
+
+def test_no_feasible_path_falls_back_to_feasibility():
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c >= 50"])
+    inputs = np.linspace(0, 1, 6)[:, None]
+    unknown = np.full(6, np.nan)
+    data = {
+        "f": Data(inputs, inputs[:, 0], unknown),
+        "c": Data(inputs, np.sin(6 * inputs[:, 0]), unknown),
+    }
+    belief = believe(problem, cm.Model(samples=3), data, RNG(0))
+    utility = PESC().prepare(belief, Incumbent(np.full(1, 0.5), None), RNG(1))
+    assert utility.report.feasible == 0
+    gains = utility.gains(np.linspace(0, 1, 50)[:, None])
+    assert np.all(np.isfinite(gains))
+    assert gains[:, 1].max() > 0
+
+
+def test_known_functions_take_part_and_have_no_gain():
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["c >= 0"],
+        known={"f": lambda params: params["x"]},
+    )
+    inputs = np.array([[0.1], [0.4], [0.9]])
+    data = {"c": Data(inputs, np.array([-1.0, -0.3, 1.0]), np.full(3, np.nan))}
+    belief = believe(problem, cm.Model(samples=4), data, RNG(0))
+    utility = PESC().prepare(belief, Incumbent(np.full(1, 0.5), None), RNG(1))
+    x = np.linspace(0.01, 0.99, 99)[:, None]
+    gains = utility.gains(x)
+    assert np.all(gains[:, 0] == 0)
+    assert np.all(np.isfinite(gains))
+    # The constraint is worth most where it may become feasible, between 0.4 and 0.9.
+    assert 0.35 < x[np.argmax(gains[:, 1]), 0] < 0.9
+    value, gradient = utility.value_gradient(x)
+    step = 1e-5
+    difference = (utility.value(x + step) - utility.value(x - step)) / (2 * step)
+    apart = np.min(np.abs(x - utility.solutions[:, 0]), axis=1) > 0.01
+    # A known objective makes the factor at x a step where f(x) crosses f(x*).
+    close = np.isclose(gradient[apart, 0], difference[apart], rtol=1e-2, atol=1e-2)
+    assert close.mean() > 0.95
+    assert np.all(np.isfinite(value))
+
+
+@pytest.mark.parametrize("settings", [{"sites": "papers"}, {"solutions": 0}])
+def test_bad_settings_get_one_sentence(settings):
+    with pytest.raises(cm.ProblemError, match=r"write|did you mean"):
+        PESC(**settings)
