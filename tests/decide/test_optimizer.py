@@ -53,7 +53,7 @@ def test_added_measurements_count_towards_the_initial_design():
     assert optimizer.decisions[0].kind == "model"
 
 
-@pytest.mark.parametrize("acquisition", ["eic", "random"])
+@pytest.mark.parametrize("acquisition", ["pesc", "eic", "random"])
 @pytest.mark.parametrize("hyperparameters", ["sampled", "map"])
 def test_same_seed_and_results_give_the_same_suggestions(acquisition, hyperparameters):
     model = cm.Model(hyperparameters=hyperparameters, samples=3)
@@ -352,7 +352,8 @@ def test_before_any_data_it_answers_from_the_prior():
         (lambda: cm.Optimizer("x"), ["problem is 'x'"]),
         (lambda: cm.Optimizer(problem(), "eci"), ["acquisition is 'eci'", "'eic'"]),
         (lambda: cm.Optimizer(problem(), 3), ["acquisition is 3"]),
-        (lambda: cm.Optimizer(toy().problem, "eic"), ["'eic'", "'random'", "coupled()"]),
+        (lambda: cm.Optimizer(toy().problem), ["only some functions", "coupled()"]),
+        (lambda: cm.Optimizer(toy().problem, "eic"), ["only some functions", "coupled()"]),
         (lambda: cm.Optimizer(problem(), seed=-1), ["seed is -1"]),
         (lambda: cm.Optimizer(problem(), initial=-1), ["initial is -1"]),
         (lambda: cm.Optimizer(problem(), delta=0), ["delta is 0", "between 0 and 1"]),
@@ -369,8 +370,66 @@ def test_bad_settings_get_one_sentence(make, words):
 
 
 def test_suggestions_read_as_sentences():
-    job = cm.Optimizer(problem()).ask()
+    optimizer = cm.Optimizer(problem(), model=FAST)
+    job = optimizer.ask()
     assert str(job).startswith("run evaluate on local at x = ")
+    assert job.bits == {}
+    optimizer.tell(job, measure(job.params))
+    run(optimizer, 2)
+    job = optimizer.ask()
+    assert set(job.bits) == {"f", "c"}
+    assert sum(job.bits.values()) > 0
+    assert "bits are expected" in str(job)
+
+
+class TestGains:
+    def test_gains_are_bits_by_function(self):
+        optimizer = cm.Optimizer(problem(), model=FAST, seed=0)
+        run(optimizer, 6)
+        points = [{"x": 0.1, "y": 0.2}, {"x": 0.3, "y": 0.7}, {"x": 0.9, "y": 0.9}]
+        gains = optimizer.gains(points)
+        assert set(gains) == {"f", "c"}
+        assert all(gain.shape == (3,) for gain in gains.values())
+        assert np.all(np.isfinite(list(gains.values())))
+        again = optimizer.gains(points[:1])
+        assert again["f"][0] == pytest.approx(gains["f"][0], rel=1e-6, abs=1e-9)
+
+    def test_before_any_data_they_come_from_the_prior(self):
+        gains = cm.Optimizer(problem()).gains([{"x": 0.5, "y": 0.5}])
+        assert np.all(np.isfinite(list(gains.values())))
+
+    def test_pending_points_leave_little_to_learn(self):
+        optimizer = cm.Optimizer(
+            problem(resources={"cpu": 2}), model=cm.Model(hyperparameters="map", noise=0), seed=0
+        )
+        run(optimizer, 5)
+        job = optimizer.ask()
+        there = optimizer.gains([job.params])
+        assert sum(abs(gain[0]) for gain in there.values()) < 0.2 * sum(job.bits.values())
+
+    def test_tables_are_accepted(self):
+        class Table:
+            def to_dict(self, orient):
+                assert orient == "records"
+                return [{"x": 0.5, "y": 0.5}]
+
+        assert cm.Optimizer(problem(), model=FAST).gains(Table())["f"].shape == (1,)
+
+    @pytest.mark.parametrize(
+        ("points", "words"),
+        [
+            ({"x": 0.5, "y": 0.5}, ["list of parameter dicts"]),
+            (3, ["points is 3"]),
+            ([{"x": 0.5}], ["points[0]", "no 'y'"]),
+            ([{"x": 0.5, "y": 0.5}, {"x": 2.0, "y": 0.5}], ["points[1]", "x is 2.0"]),
+            ([{"x": 0.5, "y": math.nan}], ["y is nan"]),
+        ],
+    )
+    def test_bad_points_get_one_sentence(self, points, words):
+        with pytest.raises(cm.ProblemError) as error:
+            cm.Optimizer(problem()).gains(points)
+        for word in words:
+            assert word in str(error.value)
 
 
 class TestOptimize:

@@ -45,7 +45,7 @@ def optimize(
     constraints: Sequence[str | Constraint] = (),
     evaluations: int = 30,
     known: Mapping[str, Callable[[Params], float]] | None = None,
-    acquisition: str | Acquisition = "eic",
+    acquisition: str | Acquisition = "pesc",
     model: Model | None = None,
     seed: int = 0,
     callback: Callable[[Suggestion, Mapping[str, Any]], None] | None = None,

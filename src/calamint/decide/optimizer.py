@@ -8,8 +8,9 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import ACQUISITIONS, Acquisition, Incumbent
+from calamint.acquire import ACQUISITIONS, PESC, Acquisition, Incumbent
 from calamint.acquire.candidates import space_filling
+from calamint.acquire.pesc import Information
 from calamint.decide.booking import free_capacity, placement
 from calamint.decide.maximise import maximise
 from calamint.decide.recommend import Optimum, believed_optimum
@@ -24,17 +25,26 @@ from calamint.problem.parameters import Array
 @final
 @dataclass(frozen=True)
 class Suggestion:
-    """A job to run: a task, its input, and the resources that are booked for it."""
+    """A job to run: a task, its input, and the resources that are booked for it.
+
+    bits  what the job is expected to tell about the constrained optimum, by function; empty where
+          no model was asked
+    """
 
     number: int
     task: str
     params: Params
     resources: tuple[str, ...]
-    point: Array = field(repr=False, compare=False)
+    bits: dict[str, float] = field(default_factory=dict, compare=False)
+    point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
-        return f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
+        sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
+        if not self.bits:
+            return sentence
+        shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
+        return f"{sentence}: {sum(self.bits.values()):.3g} bits are expected ({shares})"
 
 
 @final
@@ -111,7 +121,8 @@ class Optimizer:
     """Decides what to measure next.
 
     problem      what is asked
-    acquisition  "eic" or "random"
+    acquisition  "pesc" (expected information about the constrained optimum), "eic" (expected
+                 improvement) or "random"; or one with settings, such as `PESC(solutions=50)`
     model        how functions are modelled: `cm.Model(...)`
     seed         same seed and same results give the same suggestions
     initial      how many space-filling inputs come first; by default one more than there are
@@ -123,7 +134,7 @@ class Optimizer:
     def __init__(
         self,
         problem: Problem,
-        acquisition: str | Acquisition = "eic",
+        acquisition: str | Acquisition = "pesc",
         model: Model | None = None,
         seed: int = 0,
         initial: int | None = None,
@@ -179,37 +190,39 @@ class Optimizer:
         if not runnable:
             return None
         task = runnable[int(rng.integers(len(runnable)))]
-        point, decision = self._decide(number, rng)
+        point, bits, decision = self._decide(number, rng)
         params = self.problem.space.decode(point)
         place = places[task]
         assert place is not None
-        suggestion = Suggestion(number, task, params, place, self.problem.space.encode(params))
+        point = self.problem.space.encode(params)
+        suggestion = Suggestion(number, task, params, place, bits, point)
         self.decisions.append(decision)
         self._pending[number] = suggestion
         return suggestion
 
-    def _decide(self, number: int, rng: np.random.Generator) -> tuple[Array, Decision]:
+    def _decide(
+        self, number: int, rng: np.random.Generator
+    ) -> tuple[Array, dict[str, float], Decision]:
         space = self.problem.space
         begin = self._clock()
         if len(self.history) + len(self._pending) < self.initial:
             point = self._design_point(number)
-            return point, Decision(number, "initial", {"total": self._clock() - begin})
+            return point, {}, Decision(number, "initial", {"total": self._clock() - begin})
         if not self.acquisition.uses_model:
             point = space.snap(rng.random(space.dimension))
-            return point, Decision(number, "random", {"total": self._clock() - begin})
+            return point, {}, Decision(number, "random", {"total": self._clock() - begin})
         warnings: list[str] = []
         # A decision always comes back: fewer samples if the model fails, and at last no model.
         for model in (self.model, replace(self.model, hyperparameters="map")):
             try:
-                point, seconds = self._decide_by_model(model, rng)
+                point, bits, seconds = self._decide_by_model(model, rng)
             except Exception as error:
                 warnings.append(f"{model.hyperparameters} model: {type(error).__name__}: {error}")
             else:
-                return point, Decision(number, "model", seconds, tuple(warnings))
+                return point, bits, Decision(number, "model", seconds, tuple(warnings))
+        seconds = {"total": self._clock() - begin}
         point = self._design_point(number)
-        return point, Decision(
-            number, "fallback", {"total": self._clock() - begin}, tuple(warnings)
-        )
+        return point, {}, Decision(number, "fallback", seconds, tuple(warnings))
 
     def _design_point(self, number: int) -> Array:
         """The number-th point of one fixed space-filling sequence."""
@@ -220,7 +233,7 @@ class Optimizer:
 
     def _decide_by_model(
         self, model: Model, rng: np.random.Generator
-    ) -> tuple[Array, dict[str, float]]:
+    ) -> tuple[Array, dict[str, float], dict[str, float]]:
         times = [self._clock()]
         belief = self._believe(model)
         self._last = belief
@@ -228,17 +241,25 @@ class Optimizer:
         optimum = believed_optimum(belief, self._near(), self.delta, rng)
         incumbent = Incumbent(optimum.point, optimum.objective if optimum.confident else None)
         times.append(self._clock())
-        for job in self.pending:
-            belief = belief.believing(job.point, self.problem.tasks[job.task].measures)
-        utility = self.acquisition.prepare(belief, incumbent, rng)
+        utility = self.acquisition.prepare(self._with_pending(belief), incumbent, rng)
+        times.append(self._clock())
         near = np.vstack([incumbent.point, self._near(3)])
         point, height = maximise(utility, self.problem.space, near, rng)
         if math.isnan(height):
             raise FloatingPointError("the utility is not a number anywhere")
         times.append(self._clock())
-        stages = ("model", "incumbent", "maximise")
+        stages = ("model", "incumbent", "acquisition", "maximise")
         seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
-        return point, {**seconds, "total": times[-1] - times[0]}
+        bits = {}
+        if isinstance(utility, Information):
+            bits = {name: float(column[0]) for name, column in _in_bits(utility, point).items()}
+        return point, bits, {**seconds, "total": times[-1] - times[0]}
+
+    def _with_pending(self, belief: Belief) -> Belief:
+        """The belief as if every pending job had found what is expected of it."""
+        for job in self.pending:
+            belief = belief.believing(job.point, self.problem.tasks[job.task].measures)
+        return belief
 
     def _near(self, most: int = 50) -> Array:
         """(k, D) measured inputs, the best and the newest first."""
@@ -368,6 +389,37 @@ class Optimizer:
         return Prediction(functions, float(belief.probability(point)[0]))
 
     @single_threaded
+    def gains(self, points: Any) -> dict[str, Array]:
+        """What measuring each function at each point would tell about the optimum, in bits.
+
+        points  a list of parameter dicts, or a DataFrame with a column for each parameter
+
+        Returns an array for each function that can be measured; a task tells the sum of what it
+        measures. Pending jobs count as if they had found what is expected.
+        """
+        x = self._encode_points(points)
+        rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
+        belief = self._believe(self.model)
+        optimum = believed_optimum(belief, self._near(), self.delta, rng)
+        incumbent = Incumbent(optimum.point, optimum.objective if optimum.confident else None)
+        method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
+        return _in_bits(method.prepare(self._with_pending(belief), incumbent, rng), x)
+
+    def _encode_points(self, points: Any) -> Array:
+        records = points.to_dict("records") if hasattr(points, "to_dict") else points
+        if isinstance(records, Mapping) or not isinstance(records, list | tuple):
+            raise ProblemError(
+                f"points is {points!r}: write a list of parameter dicts, or a DataFrame."
+            )
+        rows = []
+        for index, params in enumerate(records):
+            try:
+                rows.append(self.problem.space.encode(params))
+            except ProblemError as error:
+                raise ProblemError(f"points[{index}]: {error}") from None
+        return np.array(rows).reshape(-1, self.problem.space.dimension)
+
+    @single_threaded
     def recommend(
         self,
         delta: float | None = None,
@@ -441,13 +493,23 @@ def _acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisitio
             f"acquisition is {acquisition!r}: write one of {', '.join(map(repr, ACQUISITIONS))}."
         )
     whole = all(set(task.measures) == set(problem.measured) for task in problem.tasks.values())
-    if not acquisition.separable and not whole:
-        able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
+    if acquisition.uses_model and not whole:
         raise ProblemError(
-            f"acquisition is {acquisition.name!r}, which values only tasks that measure"
-            f" everything: write {' or '.join(able)}, or use problem.coupled()."
+            "the problem has tasks that measure only some functions, and choosing between them is"
+            " not built yet: use problem.coupled(), or acquisition='random'."
         )
     return acquisition
+
+
+def _in_bits(utility: Information, x: Array) -> dict[str, Array]:
+    """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
+    problem = utility.belief.problem
+    gains = utility.gains(np.atleast_2d(x)) / math.log(2)
+    return {
+        name: gains[:, index]
+        for index, name in enumerate(problem.functions)
+        if name not in problem.known
+    }
 
 
 def _check_delta(delta: float) -> float:

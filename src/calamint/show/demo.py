@@ -20,9 +20,10 @@ def main(arguments: list[str] | None = None) -> None:
     console.print(solved.problem.describe(), highlight=False)
     optimizer = Optimizer(solved.problem, seed=abs(options.seed))
     console.print(
-        f"\n{optimizer.initial} space-filling inputs first, then expected improvement with"
-        f" constraints,\naveraged over {optimizer.model.samples} samples of the model's"
-        " hyper-parameters.\n",
+        f"\n{optimizer.initial} space-filling inputs first, then predictive entropy search with"
+        f" constraints,\nunder {optimizer.model.samples} samples of the model's hyper-parameters."
+        " At the end of each line: the\nbits that were expected of the evaluation, and the time"
+        " that deciding took.\n",
         highlight=False,
     )
     search(solved, optimizer, options.evaluations, console)
@@ -46,16 +47,17 @@ def search(solved: SolvedProblem, optimizer: Optimizer, evaluations: int, consol
             assert suggestion is not None
             optimizer.tell(suggestion, solved.evaluate(suggestion.params))
             seconds = optimizer.decisions[-1].seconds["total"]
-            line = _line(len(optimizer.history), optimizer.history[-1], solved, seconds)
+            bits = sum(suggestion.bits.values()) if suggestion.bits else None
+            line = _line(len(optimizer.history), optimizer.history[-1], bits, seconds)
             progress.console.print(line, highlight=False)
             progress.advance(bar)
 
 
-def _line(number: int, record: Record, solved: SolvedProblem, seconds: float) -> str:
+def _line(number: int, record: Record, bits: float | None, seconds: float) -> str:
     inputs = "  ".join(f"{name} {value:.4f}" for name, value in record.params.items())
     results = "  ".join(f"{name} {value:+.4f}" for name, value in record.values.items())
-    met = all(limit.met(record.values[limit.name]) for limit in solved.problem.constraints)
-    return f"{number:3} {inputs} -> {results} {'met' if met else '  -'} {1000 * seconds:4.0f} ms"
+    told = "         " if bits is None else f"{bits:4.2f} bits"
+    return f"{number:3} {inputs} -> {results} {told} {1000 * seconds:4.0f} ms"
 
 
 def answer(solved: SolvedProblem, found: Recommendation) -> Table:
