@@ -23,7 +23,12 @@ class Incumbent:
 
 
 class Utility(ABC):
-    """How useful a measurement of everything would be at each input, on a scale that only ranks."""
+    """How useful a measurement of everything would be at each input, on a scale that only ranks.
+
+    A utility that is known only at some points (k, D) lists them in `points`.
+    """
+
+    points: Array | None = None
 
     @abstractmethod
     def value(self, x: Array) -> Array:

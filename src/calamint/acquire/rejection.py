@@ -11,8 +11,11 @@ from typing import final
 
 import numpy as np
 
+from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
+from calamint.problem import ProblemError, Space
 from calamint.problem.parameters import Array
 
 _CHUNK = 20_000
@@ -85,3 +88,77 @@ def grid_truth(
         left = share @ (0.5 * np.log(np.maximum(variance, 0.0) + noises[i] + 1e-12))
         gains[:, i] = 0.5 * np.log(variances[i] + noises[i] + 1e-12) - left
     return Truth(gains, number / number.sum(), lost / draws)
+
+
+@final
+class GridInformation(Utility):
+    """Expected information at the points of a grid (n, D), in nats by function (n, 1 + K)."""
+
+    def __init__(self, grid: Array, gains: Array) -> None:
+        self.points, self._grid, self._gains = grid, grid, gains
+
+    def gains(self, x: Array) -> Array:
+        """(n, D) -> (n, 1 + K), those of the nearest point of the grid."""
+        nearest = ((x[:, None] - self._grid) ** 2).sum(-1).argmin(axis=1)
+        return self._gains[nearest]
+
+    def value(self, x: Array) -> Array:
+        return self.gains(x).sum(-1)
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), np.zeros_like(x)
+
+
+def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:
+    """Rejection sampling under every hyper-parameter sample, averaged."""
+    each = [grid_truth(belief, grid, draws, rng, j).gains for j in range(belief.samples)]
+    return GridInformation(grid, np.mean(each, axis=0))
+
+
+@final
+class RS(Acquisition):
+    """Rejection sampling on a fixed grid, for at most two columns: slow, and close to the truth."""
+
+    name = "rs"
+    separable = True
+
+    def __init__(self, cells: int = 400, draws: int = 10_000) -> None:
+        self.cells, self.draws = cells, draws
+
+    def prepare(
+        self,
+        belief: Belief,
+        incumbent: Incumbent,  # noqa: ARG002
+        rng: np.random.Generator,
+    ) -> Utility:
+        grid = regular_grid(belief.problem.space, self.cells)
+        return _averaged(belief, grid, self.draws, rng)
+
+
+@final
+class RSDG(Acquisition):
+    """Rejection sampling on a dynamic grid of drawn solutions, for any number of columns."""
+
+    name = "rsdg"
+    separable = True
+
+    def __init__(self, cells: int = 100, draws: int = 10_000) -> None:
+        self.cells, self.draws = cells, draws
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
+        drawn = draw_solutions(belief, self.cells, incumbent.point[None], rng)
+        grid = np.unique(drawn.points, axis=0)
+        return _averaged(belief, grid, self.draws, rng)
+
+
+def regular_grid(space: Space, cells: int) -> Array:
+    """(n, D) centres of about `cells` equal cells; one or two columns."""
+    if space.dimension > 2:
+        raise ProblemError(
+            f"acquisition is 'rs', whose grid cannot cover {space.dimension} columns:"
+            " write 'rsdg' or 'pesc'."
+        )
+    side = round(cells ** (1 / space.dimension))
+    axis = (np.arange(side) + 0.5) / side
+    mesh = np.meshgrid(*[axis] * space.dimension, indexing="ij")
+    return np.unique(space.snap(np.stack(mesh, axis=-1).reshape(-1, space.dimension)), axis=0)

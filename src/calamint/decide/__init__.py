@@ -1,14 +1,14 @@
 """What to do next: choosing task, input and resource; recommending."""
 
-from calamint.decide.optimize import Result, optimize
-from calamint.decide.optimizer import (
+from calamint.decide.answers import (
     Decision,
-    Optimizer,
     Prediction,
     Recommendation,
     Record,
     Suggestion,
 )
+from calamint.decide.optimize import Result, optimize
+from calamint.decide.optimizer import Optimizer
 from calamint.decide.results import ResultError
 
 __all__ = [

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from calamint.acquire import Acquisition
-from calamint.decide.optimizer import Optimizer, Recommendation, Suggestion
+from calamint.decide.answers import Recommendation, Suggestion
+from calamint.decide.optimizer import Optimizer
 from calamint.decide.results import ResultError
 from calamint.model import Model
 from calamint.problem import Constraint, Params, Problem

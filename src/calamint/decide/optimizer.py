@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -11,6 +11,14 @@ import numpy as np
 from calamint.acquire import ACQUISITIONS, PESC, Acquisition, Incumbent
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc import Information
+from calamint.decide.answers import (
+    Decision,
+    FunctionPrediction,
+    Prediction,
+    Recommendation,
+    Record,
+    Suggestion,
+)
 from calamint.decide.booking import free_capacity, placement
 from calamint.decide.maximise import maximise
 from calamint.decide.recommend import Optimum, believed_optimum
@@ -23,106 +31,13 @@ from calamint.problem.parameters import Array
 
 
 @final
-@dataclass(frozen=True)
-class Suggestion:
-    """A job to run: a task, its input, and the resources that are booked for it.
-
-    bits  what the job is expected to tell about the constrained optimum, by function; empty where
-          no model was asked
-    """
-
-    number: int
-    task: str
-    params: Params
-    resources: tuple[str, ...]
-    bits: dict[str, float] = field(default_factory=dict, compare=False)
-    point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
-
-    def __str__(self) -> str:
-        inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
-        sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
-        if not self.bits:
-            return sentence
-        shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
-        return f"{sentence}: {sum(self.bits.values()):.3g} bits are expected ({shares})"
-
-
-@final
-@dataclass(frozen=True)
-class Recommendation:
-    """Where the constrained optimum is believed to be.
-
-    objective    expected, in the user's units
-    probability  that all limits are met there
-    confident    whether that probability reaches the 1 − δ that was asked for
-    """
-
-    params: Params
-    objective: float
-    probability: float
-    confident: bool
-
-    def __str__(self) -> str:
-        inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
-        doubt = "" if self.confident else ", less than asked for"
-        return (
-            f"{inputs}: objective {self.objective:.6g},"
-            f" feasible with probability {self.probability:.3g}{doubt}"
-        )
-
-
-@final
-@dataclass(frozen=True)
-class FunctionPrediction:
-    """One function at one input, noise-free, in the user's units."""
-
-    mean: float
-    deviation: float
-    probability: float | None  # of meeting its limits; None for the objective
-
-
-@final
-@dataclass(frozen=True)
-class Prediction:
-    """What is believed at one input: `prediction["latency_ms"].mean`; `probability` is joint."""
-
-    functions: dict[str, FunctionPrediction]
-    probability: float
-
-    def __getitem__(self, name: str) -> FunctionPrediction:
-        return self.functions[name]
-
-
-@final
-@dataclass(frozen=True)
-class Decision:
-    """How a suggestion came about: "initial" design, "model" or the "fallback" of a failure."""
-
-    number: int
-    kind: Literal["initial", "model", "random", "fallback"]
-    seconds: dict[str, float]
-    warnings: tuple[str, ...] = ()
-
-
-@final
-@dataclass(frozen=True)
-class Record:
-    """One finished job or added measurement, in the user's units."""
-
-    params: Params
-    values: dict[str, float]
-    task: str | None
-    seconds: float | None
-    point: Array = field(repr=False, compare=False)
-
-
-@final
 class Optimizer:
     """Decides what to measure next.
 
     problem      what is asked
     acquisition  "pesc" (expected information about the constrained optimum), "eic" (expected
-                 improvement) or "random"; or one with settings, such as `PESC(solutions=50)`
+                 improvement), "rs" or "rsdg" (rejection sampling) or "random"; or one with settings,
+                 such as `PESC(solutions=50)`
     model        how functions are modelled: `cm.Model(...)`
     seed         same seed and same results give the same suggestions
     initial      how many space-filling inputs come first; by default one more than there are
@@ -516,7 +431,3 @@ def _check_delta(delta: float) -> float:
     if not isinstance(delta, int | float) or not 0 < delta < 1:
         raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
     return float(delta)
-
-
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

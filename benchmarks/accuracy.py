@@ -1,0 +1,155 @@
+"""How accurate are PESC's gains? Against rejection sampling, per function and in sum.
+
+    .venv/bin/python benchmarks/accuracy.py [--draws 20] [--paths 100000]
+
+One dimension, functions from a Gaussian process prior (squared exponential, ℓ = 0.1, ν = 0.01) with
+known hyper-parameters, three regimes of data and one interval constraint; two dimensions with two
+and three constraints. "exact" weighs every cell by its true probability of holding x*; "drawn" uses
+50 drawn solutions. Written to `results/accuracy.md`.
+"""
+
+import argparse
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calamint import Model, Problem, Real
+from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
+from calamint.acquire.pesc.points import SiteChoice, site_points
+from calamint.acquire.pesc.sites import propagate
+from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.rejection import Truth, grid_truth, regular_grid
+from calamint.model import Belief, Data, believe
+from calamint.problem.parameters import Array
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Dimension, limits, how often each function is measured, cells of the grid, length-scale."""
+
+    dimension: int
+    limits: tuple[str, ...]
+    counts: tuple[int, ...]
+    cells: int
+    lengthscale: float
+
+
+CASES = {
+    "5 joint": Case(1, ("c >= 0",), (5, 5), 200, 0.1),
+    "7 and 3": Case(1, ("c >= 0",), (7, 3), 200, 0.1),
+    "3 and 10": Case(1, ("c >= 0",), (3, 10), 200, 0.1),
+    "interval": Case(1, ("-0.7 <= c <= 0.7",), (5, 5), 200, 0.1),
+    "2-D, K = 2": Case(2, ("c >= 0", "d >= 0"), (8, 8, 8), 400, 0.25),
+    "2-D, K = 3": Case(2, ("c >= 0", "d >= 0", "e >= 0"), (8, 8, 8, 8), 400, 0.25),
+}
+
+
+def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
+    """A belief from noisy data of functions drawn from the prior, and the grid."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(case.dimension)]
+    problem = Problem({n: Real(0, 1) for n in names}, minimize="f", constraints=case.limits)
+    grid = regular_grid(problem.space, case.cells)
+    squared = ((grid[:, None] - grid) ** 2).sum(-1)
+    covariance = np.exp(-0.5 * squared / case.lengthscale**2) + 1e-8 * np.eye(len(grid))
+    root = np.linalg.cholesky(covariance)
+    joint = rng.permutation(len(grid))
+    data = {}
+    for name, count in zip(problem.functions, case.counts, strict=True):
+        values = root @ rng.standard_normal(len(grid))
+        at = joint[:count] if len(set(case.counts)) == 1 else rng.permutation(len(grid))[:count]
+        noisy = values[at] + 0.1 * rng.standard_normal(count)
+        data[name] = Data(grid[at], noisy, np.full(count, np.nan))
+    model = Model("se", "map", lengthscale=case.lengthscale, amplitude=1.0, noise=0.01)
+    return believe(problem, model, data, rng), grid
+
+
+def gains_of(
+    belief: Belief, solutions: Array, weights: Array, choice: SiteChoice, grid: Array
+) -> tuple[Array, float]:
+    """PESC's gains on the grid, and the share of solutions whose EP converged."""
+    limits = limits_of(belief)
+    z = site_points(belief, solutions, limits, choice, np.random.default_rng(0))
+    anchors = np.vstack([z, solutions])
+    functions = [Anchored.of(f.process, anchors) for f in belief.functions.values()]
+    owner = np.zeros(len(solutions), dtype=int)
+    blocks = blocks_of(functions, limits, len(z), owner)
+    sites = propagate(blocks)
+    conditioned = Conditioned.of(functions, blocks, sites, owner, weights)
+    return conditioned.gains(grid), float(sites.converged.mean())
+
+
+def exact_solutions(truth: Truth, grid: Array) -> tuple[Array, Array]:
+    """Cells that may hold x*, the likeliest first, with their probabilities."""
+    cells = np.argsort(-truth.cells, kind="stable")
+    cells = cells[truth.cells[cells] > 2e-4]
+    return grid[cells] + 1e-6, truth.cells[cells] / truth.cells[cells].sum()
+
+
+def compare(gains: Array, truth: Truth) -> list[float]:
+    """Correlation of the sum, truth at our best over the best truth, slope of each function."""
+    total, true_total = gains.sum(1), truth.gains.sum(1)
+    slopes = [g @ t / (t @ t) for g, t in zip(gains.T, truth.gains.T, strict=True)]
+    constraint = float(np.mean(slopes[1:]))
+    return [
+        float(np.corrcoef(total, true_total)[0, 1]),
+        float(true_total[np.argmax(total)] / true_total.max()),
+        float(slopes[0]),
+        constraint,
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="PESC's gains against rejection sampling.")
+    parser.add_argument("--draws", type=int, default=20, help="problems in each regime (20)")
+    parser.add_argument("--paths", type=int, default=100_000, help="paths for the truth")
+    options = parser.parse_args(arguments)
+    lines = [
+        "| data | solutions | site points | draws | correlation, mean | correlation, lowest"
+        " | truth at arg max | slope f | slope c | ratio | EP converged |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    print("\n".join(lines), flush=True)
+    for name, case in CASES.items():
+        rows: dict[tuple[str, str], list[list[float]]] = {}
+        for seed in range(options.draws):
+            belief, grid = belief_of(case, seed)
+            truth = grid_truth(belief, grid, options.paths, np.random.default_rng(seed))
+            if truth.infeasible > 0.9:
+                continue
+            solutions, weights = exact_solutions(truth, grid)
+            choices: tuple[SiteChoice, ...] = ("witness", "union", "paper")
+            for choice in choices:
+                gains, converged = gains_of(belief, solutions, weights, choice, grid)
+                found = [*compare(gains, truth), converged]
+                rows.setdefault(("exact", choice), []).append(found)
+            rng = np.random.default_rng([seed, 1])
+            drawn = draw_solutions(belief, 50, grid[:1], rng)
+            kept = drawn.points[drawn.feasible]
+            gains, converged = gains_of(
+                belief, kept, np.full(len(kept), 1 / len(kept)), "witness", grid
+            )
+            rows.setdefault(("drawn", "witness"), []).append([*compare(gains, truth), converged])
+        for (how, sites), found_rows in rows.items():
+            table = np.array(found_rows)
+            mean = table.mean(0)
+            lines.append(
+                f"| {name} | {how} | {sites} | {len(table)} | {mean[0]:.3f}"
+                f" | {table[:, 0].min():.3f} | {mean[1]:.3f} | {mean[2]:.2f} | {mean[3]:.2f}"
+                f" | {mean[2] / mean[3]:.2f} | {mean[4]:.1%} |"
+            )
+            print(lines[-1], flush=True)
+    text = "\n".join(["# Accuracy of PESC's gains", "", str(__doc__), *lines, ""])
+    (RESULTS / "accuracy.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What the optimiser answers with: suggestions, recommendations, predictions, records."""
+
+from dataclasses import dataclass, field
+from typing import Literal, final
+
+import numpy as np
+
+from calamint.problem import Params
+from calamint.problem.parameters import Array
+
+
+@final
+@dataclass(frozen=True)
+class Suggestion:
+    """A job to run: a task, its input, and the resources that are booked for it.
+
+    bits  what the job is expected to tell about the constrained optimum, by function; empty where
+          no model was asked
+    """
+
+    number: int
+    task: str
+    params: Params
+    resources: tuple[str, ...]
+    bits: dict[str, float] = field(default_factory=dict, compare=False)
+    point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
+        sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
+        if not self.bits:
+            return sentence
+        shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
+        return f"{sentence}: {sum(self.bits.values()):.3g} bits are expected ({shares})"
+
+
+@final
+@dataclass(frozen=True)
+class Recommendation:
+    """Where the constrained optimum is believed to be.
+
+    objective    expected, in the user's units
+    probability  that all limits are met there
+    confident    whether that probability reaches the 1 − δ that was asked for
+    """
+
+    params: Params
+    objective: float
+    probability: float
+    confident: bool
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
+        doubt = "" if self.confident else ", less than asked for"
+        return (
+            f"{inputs}: objective {self.objective:.6g},"
+            f" feasible with probability {self.probability:.3g}{doubt}"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class FunctionPrediction:
+    """One function at one input, noise-free, in the user's units."""
+
+    mean: float
+    deviation: float
+    probability: float | None  # of meeting its limits; None for the objective
+
+
+@final
+@dataclass(frozen=True)
+class Prediction:
+    """What is believed at one input: `prediction["latency_ms"].mean`; `probability` is joint."""
+
+    functions: dict[str, FunctionPrediction]
+    probability: float
+
+    def __getitem__(self, name: str) -> FunctionPrediction:
+        return self.functions[name]
+
+
+@final
+@dataclass(frozen=True)
+class Decision:
+    """How a suggestion came about: "initial" design, "model" or the "fallback" of a failure."""
+
+    number: int
+    kind: Literal["initial", "model", "random", "fallback"]
+    seconds: dict[str, float]
+    warnings: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """One finished job or added measurement, in the user's units."""
+
+    params: Params
+    values: dict[str, float]
+    task: str | None
+    seconds: float | None
+    point: Array = field(repr=False, compare=False)
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
