@@ -80,6 +80,7 @@ class EIC(Acquisition):
 
     name = "eic"
     separable = False
+    improves = True
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
         return LogEIC(belief, incumbent)

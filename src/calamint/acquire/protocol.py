@@ -45,6 +45,7 @@ class Acquisition(ABC):
     name: str
     separable: bool  # whether it can value tasks that measure only some functions
     uses_model: bool = True
+    improves: bool = False  # whether it compares with the incumbent's objective, to the last digit
 
     @abstractmethod
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:

@@ -19,7 +19,7 @@ class Effort:
 
     candidates: int = 1000
     starts: int = 5
-    iterations: int = 50
+    iterations: int = 30
 
 
 FINE = Effort()

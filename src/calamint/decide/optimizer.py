@@ -36,8 +36,8 @@ class Optimizer:
 
     problem      what is asked
     acquisition  "pesc" (expected information about the constrained optimum), "eic" (expected
-                 improvement), "rs" or "rsdg" (rejection sampling) or "random"; or one with settings,
-                 such as `PESC(solutions=50)`
+                 improvement), "rs" or "rsdg" (rejection sampling) or "random"; or one with
+                 settings, such as `PESC(solutions=50)`
     model        how functions are modelled: `cm.Model(...)`
     seed         same seed and same results give the same suggestions
     initial      how many space-filling inputs come first; by default one more than there are
@@ -153,8 +153,7 @@ class Optimizer:
         belief = self._believe(model)
         self._last = belief
         times.append(self._clock())
-        optimum = believed_optimum(belief, self._near(), self.delta, rng)
-        incumbent = Incumbent(optimum.point, optimum.objective if optimum.confident else None)
+        incumbent = self._incumbent(belief, rng)
         times.append(self._clock())
         utility = self.acquisition.prepare(self._with_pending(belief), incumbent, rng)
         times.append(self._clock())
@@ -169,6 +168,11 @@ class Optimizer:
         if isinstance(utility, Information):
             bits = {name: float(column[0]) for name, column in _in_bits(utility, point).items()}
         return point, bits, {**seconds, "total": times[-1] - times[0]}
+
+    def _incumbent(self, belief: Belief, rng: np.random.Generator) -> Incumbent:
+        fine = self.acquisition.improves
+        optimum = believed_optimum(belief, self._near(), self.delta, rng, fine)
+        return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
 
     def _with_pending(self, belief: Belief) -> Belief:
         """The belief as if every pending job had found what is expected of it."""
@@ -315,8 +319,7 @@ class Optimizer:
         x = self._encode_points(points)
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
         belief = self._believe(self.model)
-        optimum = believed_optimum(belief, self._near(), self.delta, rng)
-        incumbent = Incumbent(optimum.point, optimum.objective if optimum.confident else None)
+        incumbent = self._incumbent(belief, rng)
         method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
         return _in_bits(method.prepare(self._with_pending(belief), incumbent, rng), x)
 

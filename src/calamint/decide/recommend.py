@@ -36,17 +36,24 @@ class Optimum:
 
 
 def believed_optimum(
-    belief: Belief, near: Array, delta: float, rng: np.random.Generator
+    belief: Belief, near: Array, delta: float, rng: np.random.Generator, fine: bool = True
 ) -> Optimum:
-    """Search the whole space; `near` (k, D) are points worth a closer look, such as the data."""
+    """Search the whole space; `near` (k, D) are points worth a closer look, such as the data.
+
+    Without `fine`, the best of many candidates will do.
+    """
     candidates = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
     objective = belief.expected_objective(candidates)
     probability = belief.probability(candidates)
     feasible = probability >= 1 - delta
+    if not feasible.any() and not fine:
+        return _judge(belief, candidates[int(np.argmax(probability))], delta)
     if not feasible.any():
         return _most_probable(belief, candidates, probability, delta)
     ranked = np.flatnonzero(feasible)[np.argsort(objective[feasible], kind="stable")]
     best = _judge(belief, candidates[ranked[0]], delta)
+    if not fine:
+        return best
     for start in _spread(candidates[ranked], _STARTS):
         best = _better(best, _polish(belief, start, delta, _margins(belief, delta)))
     probit = _probit(belief, delta)

@@ -297,19 +297,21 @@ class Conditioned:
     ) -> Array:
         """Add up over solutions of the same sample, and pull back to x."""
         sites, count = self.sites, len(self.owner)
+        solution = np.arange(count)
         gradient = np.zeros(x.shape)
         for i, function in enumerate(self.functions):
-            samples = len(function.process)
-            mean = np.zeros((samples, len(x)))
-            variance = np.zeros((samples, len(x)))
-            covariance = np.zeros((samples, len(x), sites + count))
-            for j, sample in enumerate(self.owner):
-                mean[sample] += by_mean[j, :, i]
-                variance[sample] += by_prior[j, :, i]
-                covariance[sample, :, :sites] += by_cross[j, i, :, :sites]
-                own = by_last[j] if i == 0 else by_cross[j, i, :, sites]
-                covariance[sample, :, sites + j] += own
-            gradient += function.pull(x, mean, variance, covariance)
+            covariance = np.zeros((count, len(x), sites + count))
+            covariance[:, :, :sites] = by_cross[:, i, :, :sites]
+            covariance[solution, :, sites + solution] = (
+                by_last if i == 0 else by_cross[:, i, :, sites]
+            )
+            belongs = np.arange(len(function.process))[:, None] == self.owner
+            gradient += function.pull(
+                x,
+                belongs @ by_mean[..., i],
+                belongs @ by_prior[..., i],
+                np.tensordot(belongs.astype(float), covariance, axes=1),
+            )
         return gradient
 
 
