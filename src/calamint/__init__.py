@@ -51,6 +51,8 @@ _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return importlib.import_module("calamint.show.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'calamint' has no attribute {name!r}")
     return getattr(importlib.import_module(f"calamint.{_HOMES[name]}"), name)

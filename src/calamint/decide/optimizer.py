@@ -317,11 +317,16 @@ class Optimizer:
         measures. Pending jobs count as if they had found what is expected.
         """
         x = self._encode_points(points)
+        return _in_bits(self.information(), x)
+
+    @single_threaded
+    def information(self) -> Information:
+        """What `gains` computes with: drawn solutions, and beliefs given each of them."""
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
         belief = self._believe(self.model)
         incumbent = self._incumbent(belief, rng)
         method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
-        return _in_bits(method.prepare(self._with_pending(belief), incumbent, rng), x)
+        return method.prepare(self._with_pending(belief), incumbent, rng)
 
     def _encode_points(self, points: Any) -> Array:
         records = points.to_dict("records") if hasattr(points, "to_dict") else points

@@ -189,6 +189,15 @@ class Conditioned:
         """(n, D) -> (n, 1 + K) nats from measuring each function; zero for known ones."""
         return self._forward(x, 2).gains
 
+    def given(self, x: Array) -> "Given":
+        """What would be believed at (n, D) if each drawn x* were known to be the solution."""
+        state = self._forward(x, 2)
+        factor, speaks = state.factor, ~state.silent
+        mean = state.mean.copy()
+        mean[..., 0] += speaks * factor.rho_f * state.pull
+        mean[..., 1:] += speaks[..., None] * state.variance[..., 1:] * factor.rho_c
+        return Given(mean, state.after, state.each)
+
     def gains_gradient(self, x: Array, wanted: Array) -> tuple[Array, Array]:
         """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i."""
         state = self._forward(x, 4)
@@ -237,7 +246,19 @@ class Conditioned:
         each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
         gains = np.where(measurable, np.einsum("j,jni->ni", self.weights, each), 0.0)
         return _State(
-            gains, prior, variance, cross, through, apart, pull, after, noise, factor, silent
+            gains,
+            each,
+            mean,
+            prior,
+            variance,
+            cross,
+            through,
+            apart,
+            pull,
+            after,
+            noise,
+            factor,
+            silent,
         )
 
     def _backward(self, x: Array, state: "_State", wanted: Array) -> Array:
@@ -317,10 +338,22 @@ class Conditioned:
 
 @final
 @dataclass(frozen=True)
+class Given:
+    """Moments of every function given each x*, standardised, and the gain: (J, n, 1 + K) each."""
+
+    mean: Array
+    variance: Array
+    gains: Array
+
+
+@final
+@dataclass(frozen=True)
 class _State:
     """What the forward pass leaves for the backward one; (J, n, 1 + K) unless it says otherwise."""
 
     gains: Array
+    each: Array
+    mean: Array
     prior: Array
     variance: Array
     cross: Array

@@ -8,7 +8,7 @@ import numpy as np
 from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
 from calamint.acquire.pesc.points import SiteChoice, site_points
 from calamint.acquire.pesc.sites import propagate
-from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.pesc.solutions import Solutions, draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.problem import ProblemError
@@ -31,15 +31,17 @@ class Report:
 @final
 @dataclass(frozen=True)
 class Information(Utility):
-    """Expected information about the constrained optimum, in nats.
-
-    solutions  (J, D) the drawn x*
-    """
+    """Expected information about the constrained optimum, in nats."""
 
     belief: Belief
     conditioned: Conditioned
-    solutions: Array
+    drawn: Solutions
     report: Report
+
+    @property
+    def solutions(self) -> Array:
+        """(J, D) the drawn x*"""
+        return self.drawn.points
 
     def gains(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) from measuring each function alone."""
@@ -101,4 +103,4 @@ class PESC(Acquisition):
             sweeps=int(sites.sweeps.max(initial=0)),
             sites=len(z),
         )
-        return Information(belief, conditioned, drawn.points, report)
+        return Information(belief, conditioned, drawn, report)

@@ -19,19 +19,7 @@ _STARTS = 2
 _TOLERANCE = 1e-6
 
 
-@final
-@dataclass(frozen=True)
-class Solutions:
-    """Drawn solutions (J, D), and whether each path had a feasible point at all (J,).
-
-    Solution j was drawn under hyper-parameter sample j mod M.
-    """
-
-    points: Array
-    feasible: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
-
-
-class _Drawn:
+class Drawn:
     """One function's paths, or a known function, which is its own only path."""
 
     def __init__(self, source: Paths | KnownFunction, low: float, high: float) -> None:
@@ -61,15 +49,29 @@ class _Drawn:
         return values, slopes
 
 
+@final
+@dataclass(frozen=True)
+class Solutions:
+    """Drawn solutions (J, D), and whether each path had a feasible point at all (J,).
+
+    Solution j was drawn under hyper-parameter sample j mod M, from the j-th paths of `drawn`, the
+    objective's first.
+    """
+
+    points: Array
+    feasible: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
+    drawn: list[Drawn]
+
+
 def draw_solutions(belief: Belief, count: int, near: Array, rng: np.random.Generator) -> Solutions:
     """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more."""
     drawn = []
     for function in (belief.objective, *belief.constraints):
         process = function.process
         if isinstance(process, KnownFunction):
-            drawn.append(_Drawn(process, function.low, function.high))
+            drawn.append(Drawn(process, function.low, function.high))
         else:
-            drawn.append(_Drawn(draw_paths(process, count, rng), function.low, function.high))
+            drawn.append(Drawn(draw_paths(process, count, rng), function.low, function.high))
     x = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
     objective = drawn[0].values(x, count)
     violation = np.zeros_like(objective)
@@ -84,7 +86,7 @@ def draw_solutions(belief: Belief, count: int, near: Array, rng: np.random.Gener
         else:
             order = np.argsort(violation[index], kind="stable")
         points[index], feasible[index] = _polish(belief, drawn, index, x[_apart(x, order)])
-    return Solutions(points, feasible)
+    return Solutions(points, feasible, drawn)
 
 
 def _apart(x: Array, order: Index) -> list[int]:
@@ -98,7 +100,7 @@ def _apart(x: Array, order: Index) -> list[int]:
     return chosen
 
 
-def _polish(belief: Belief, drawn: list[_Drawn], index: int, starts: Array) -> tuple[Array, bool]:
+def _polish(belief: Belief, drawn: list[Drawn], index: int, starts: Array) -> tuple[Array, bool]:
     """The best of the starts and of what a constrained solver makes of them, checked again."""
     moving = np.flatnonzero(belief.problem.space.continuous)
     tried = list(starts)
@@ -120,7 +122,7 @@ def _polish(belief: Belief, drawn: list[_Drawn], index: int, starts: Array) -> t
 class _Program:
     """One path's constrained minimisation, from one start, over what moves smoothly."""
 
-    def __init__(self, drawn: list[_Drawn], index: int, start: Array, moving: Index) -> None:
+    def __init__(self, drawn: list[Drawn], index: int, start: Array, moving: Index) -> None:
         self.drawn, self.index, self.start, self.moving = drawn, index, start, moving
         self.limits = lru_cache(maxsize=1)(self._limits)  # values and slopes are asked for in turn
 
