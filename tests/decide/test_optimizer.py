@@ -482,3 +482,83 @@ class TestOptimize:
             cm.optimize(measure, SPACE, minimize="f", evaluations=0)
         with pytest.raises(cm.ResultError, match="values has no 'c'"):
             cm.optimize(lambda params: {"f": 1.0}, SPACE, minimize="f", constraints=["c <= 1"])
+
+
+class TestWhatAReviewerBroke:
+    def test_contradicting_exact_duplicates_are_survived(self):
+        optimizer = cm.Optimizer(
+            cm.Problem(SPACE, minimize="f", constraints=["c <= 1"]), initial=0, seed=0
+        )
+        for i in range(6):
+            optimizer.add({"x": 0.5, "y": 0.5}, {"c": -i})
+        for y in (0.0, 0.1, 0.2):
+            optimizer.add({"x": 0.2, "y": y}, {"c": (0.5, 0)})
+        optimizer.add({"x": 0.2, "y": 0.1}, {"c": (-5, 0)})
+        assert math.isfinite(optimizer.recommend().objective)
+        optimizer.ask()
+        assert optimizer.decisions[-1].kind == "model"
+
+    def test_changing_a_suggestion_does_not_change_the_records(self):
+        optimizer = cm.Optimizer(problem())
+        job = optimizer.ask()
+        asked = dict(job.params)
+        job.params["x"] = 77.0
+        with pytest.raises(cm.ResultError):
+            optimizer.tell(job, {"f": 1.0, "c": 1.0})
+        job.params.update(asked)
+        optimizer.tell(job, {"f": 1.0, "c": 1.0})
+        job.params["x"] = 77.0
+        assert optimizer.history[0].params == asked
+
+    @pytest.mark.parametrize("result", [math.nan, math.inf, "x", None])
+    def test_known_functions_must_return_numbers(self, result):
+        with pytest.raises(cm.ProblemError, match="known function"):
+            cm.Optimizer(problem(known={"c": lambda params: result}))
+
+    def test_known_functions_must_not_raise(self):
+        with pytest.raises(cm.ProblemError, match="ZeroDivisionError"):
+            cm.Optimizer(problem(known={"c": lambda params: 1 / 0}))
+
+    def test_huge_values_and_limits(self):
+        optimizer = cm.Optimizer(problem(constraints=["c <= 1e300", "c >= -1e300"]), model=FAST)
+        run(optimizer, 5, lambda params: {k: 1e290 * v for k, v in measure(params).items()})
+        assert optimizer.decisions[-1].kind == "model"
+        assert math.isfinite(optimizer.recommend().objective)
+
+    def test_numpy_numbers_are_numbers(self):
+        optimizer = cm.Optimizer(problem(), seed=np.int64(3), delta=np.float32(0.1))
+        job = optimizer.ask()
+        optimizer.tell(job, {"f": np.array(2.0), "c": np.float32(1)})
+        assert optimizer.history[0].values == {"f": 2.0, "c": 1.0}
+
+    @pytest.mark.parametrize(
+        ("make", "words"),
+        [
+            (lambda: cm.Optimizer(problem(), model="map"), ["model is 'map'", "cm.Model"]),
+            (lambda: cm.Optimizer(problem(), seed=True), ["seed is True"]),
+            (lambda: cm.optimize(5, SPACE, minimize="f"), ["function is 5"]),
+            (lambda: cm.optimize(measure, SPACE, minimize="f", evaluations=True), ["evaluations"]),
+        ],
+    )
+    def test_bad_arguments_get_one_sentence(self, make, words):
+        with pytest.raises(cm.ProblemError) as error:
+            make()
+        for word in words:
+            assert word in str(error.value)
+
+    def test_too_large_an_error_changes_nothing(self):
+        optimizer = cm.Optimizer(problem())
+        job = optimizer.ask()
+        with pytest.raises(cm.ResultError, match="too large to square"):
+            optimizer.tell(job, {"f": (1.0, 1e200), "c": 1.0})
+        assert optimizer.pending == (job,)
+
+    def test_values_that_are_not_finite_are_failed_evaluations(self):
+        def fragile(params):
+            values = measure(params)
+            return {**values, "f": math.nan} if params["x"] > 0.7 else values
+
+        result = cm.optimize(
+            fragile, SPACE, minimize="f", constraints=["c <= 1"], evaluations=8, model=FAST
+        )
+        assert len(result.optimizer.history) + len(result.optimizer.failures) == 8

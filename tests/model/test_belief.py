@@ -249,11 +249,16 @@ def test_same_seed_same_belief():
         ({"hyperparameters": "sample"}, ["hyperparameters is 'sample'", "'sampled'"]),
         ({"samples": 0}, ["samples is 0"]),
         ({"samples": 2.5}, ["samples is 2.5"]),
-        ({"lengthscale": 0}, ["lengthscale is 0", "positive"]),
+        ({"lengthscale": 0}, ["lengthscale is 0", "from 0.0001"]),
         ({"lengthscale": [0.1, -1]}, ["lengthscale is [0.1, -1]"]),
         ({"amplitude": "1"}, ["amplitude is '1'"]),
-        ({"noise": -1}, ["noise is -1", "not negative"]),
+        ({"noise": -1}, ["noise is -1", "from 0 to"]),
         ({"noise": {"f": math.nan}}, ["noise is {'f': nan}"]),
+        ({"noise": [0.1]}, ["noise is [0.1]"]),
+        ({"amplitude": 1e200}, ["amplitude is 1e+200"]),
+        ({"lengthscale": 1e-300}, ["lengthscale is 1e-300"]),
+        ({"kernel": 5}, ["kernel is 5"]),
+        ({"kernel": {"f": ["se"]}}, ["kernel is ['se']"]),
     ],
 )
 def test_bad_settings_get_one_sentence(settings, words):

@@ -1,15 +1,16 @@
 """The one-call form: optimise a Python function under constraints."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from calamint.acquire import Acquisition
 from calamint.decide.answers import Recommendation, Suggestion
-from calamint.decide.optimizer import Optimizer
+from calamint.decide.optimizer import Optimizer, whole
 from calamint.decide.results import ResultError
 from calamint.model import Model
-from calamint.problem import Constraint, Params, Problem
+from calamint.problem import Constraint, Params, Problem, ProblemError
 from calamint.problem.parameters import Parameter
 
 
@@ -55,12 +56,16 @@ def optimize(
 
     `function` takes the parameters as a dict and returns a dict with a value for the objective and
     for every constrained function; a plain number will do where there are no constraints. An
-    exception in it is recorded as a failed evaluation and the search goes on; if all evaluations
-    fail, the last exception is raised. `callback` is told every suggestion with its values.
+    exception in it, or a value of NaN or infinity, is recorded as a failed evaluation and the
+    search goes on; if all evaluations fail, the last reason is raised. `callback` is told every
+    suggestion with its values; an exception in it ends the search.
     """
     problem = Problem(space, minimize, maximize, constraints, known=known)
-    if not isinstance(evaluations, int) or evaluations < 1:
-        raise ResultError(f"evaluations is {evaluations!r}: write a whole number of at least 1.")
+    if not callable(function):
+        raise ProblemError(
+            f"function is {function!r}: write a function of the parameters (a dict)."
+        )
+    whole(evaluations, "evaluations", 1)
     optimizer = Optimizer(problem, acquisition, model, seed)
     last: Exception | None = None
     for _ in range(evaluations):
@@ -74,9 +79,19 @@ def optimize(
             continue
         if not isinstance(values, Mapping) and len(problem.measured) == 1:
             values = {problem.measured[0]: values}
+        if isinstance(values, Mapping) and _not_finite(values):
+            optimizer.fail(suggestion, f"returned {dict(values)!r}")
+            last = ResultError(f"all evaluations failed; the last returned {dict(values)!r}.")
+            continue
         optimizer.tell(suggestion, values)  # type: ignore[arg-type]
         if callback is not None:
             callback(suggestion, values)  # type: ignore[arg-type]
     if not optimizer.history and last is not None:
         raise last
     return Result(optimizer.recommend(), optimizer)
+
+
+def _not_finite(values: Mapping[str, Any]) -> bool:
+    """Whether a number among the values is NaN or infinite."""
+    numbers = [value for value in values.values() if isinstance(value, float)]
+    return any(not math.isfinite(value) for value in numbers)

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal, final
 
 import numpy as np
@@ -24,10 +25,10 @@ from calamint.decide.maximise import maximise
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
 from calamint.decide.threads import single_threaded
-from calamint.model import Belief, Data, Model, believe
+from calamint.model import Belief, Data, Model, believe, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array
+from calamint.problem.parameters import Array, finite
 
 
 @final
@@ -65,15 +66,15 @@ class Optimizer:
                     " write a limit on a number, such as 'residual <= 0.1'."
                 )
         self.problem = problem
+        if model is not None and not isinstance(model, Model):
+            raise ProblemError(f"model is {model!r}: write cm.Model(...).")
         self.model = model if model is not None else Model()
         self.model.check(problem)
+        check_known(problem)
         self.acquisition = _acquisition(acquisition, problem)
-        if not isinstance(seed, int) or seed < 0:
-            raise ProblemError(f"seed is {seed!r}: write a whole number that is not negative.")
-        self.seed = seed
-        if initial is not None and (not isinstance(initial, int) or initial < 0):
-            raise ProblemError(f"initial is {initial!r}: write a whole number, or leave it out.")
-        self.initial = max(3, len(problem.space) + 1) if initial is None else initial
+        self.seed = whole(seed, "seed", 0)
+        usual = max(3, len(problem.space) + 1)
+        self.initial = usual if initial is None else whole(initial, "initial", 0)
         self.delta = _check_delta(delta)
         self._clock = clock
         self.history: list[Record] = []
@@ -112,7 +113,8 @@ class Optimizer:
         point = self.problem.space.encode(params)
         suggestion = Suggestion(number, task, params, place, bits, point)
         self.decisions.append(decision)
-        self._pending[number] = suggestion
+        # A copy: what the caller does to the parameters must not reach the records.
+        self._pending[number] = replace(suggestion, params=dict(params))
         return suggestion
 
     def _decide(
@@ -216,7 +218,12 @@ class Optimizer:
         if model is self.model and self._measured_belief and self._measured_belief[0] == version:
             return self._measured_belief[1]
         rng = np.random.default_rng([self.seed, version, 1])
-        belief = believe(self.problem, model, self._data, rng, self._last)
+        try:
+            belief = believe(self.problem, model, self._data, rng, self._last)
+        except (np.linalg.LinAlgError, ArithmeticError):
+            # Fewer samples rather than no belief.
+            simpler = replace(model, hyperparameters="map")
+            belief = believe(self.problem, simpler, self._data, rng)
         if model is self.model:
             self._measured_belief = (version, belief)
         return belief
@@ -237,8 +244,9 @@ class Optimizer:
             isinstance(seconds, int | float) and 0 <= seconds < math.inf
         ):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
+        asked = self._pending[suggestion.number]
         self._end(suggestion, "told")
-        self._record(suggestion.params, suggestion.point, read, suggestion.task, seconds)
+        self._record(asked.params, asked.point, read, suggestion.task, seconds)
 
     def fail(self, suggestion: Suggestion, reason: str) -> None:
         """A suggested job ended without a result; its resources are free again."""
@@ -436,6 +444,14 @@ def _in_bits(utility: Information, x: Array) -> dict[str, Array]:
 
 
 def _check_delta(delta: float) -> float:
-    if not isinstance(delta, int | float) or not 0 < delta < 1:
+    number = finite(delta)
+    if number is None or not 0 < number < 1:
         raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
-    return float(delta)
+    return number
+
+
+def whole(value: object, name: str, lowest: int) -> int:
+    """A whole number of any type as an int."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+        raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
+    return int(value)

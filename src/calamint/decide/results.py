@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from numbers import Real as RealNumber
 from typing import Any
 
 from calamint.problem import ProblemError
 from calamint.problem.errors import nearest
+from calamint.problem.parameters import finite
 
 Value = float | tuple[float, float]
 
@@ -46,27 +46,17 @@ def _read(name: str, value: object) -> tuple[float, float]:
         if len(value) != 2:
             raise ResultError(f"values[{name!r}] is {value!r}: {remedy}.")
         value, error = value
-    number = _finite(value)
+    number = finite(value)
     if number is None:
         raise ResultError(
             f"values[{name!r}] is {value!r}: {remedy}; if the measurement failed, call fail."
         )
     if error is None:
         return number, math.nan
-    deviation = _finite(error)
-    if deviation is None or deviation < 0:
+    deviation = finite(error)
+    if deviation is None or deviation < 0 or not math.isfinite(deviation * deviation):
         raise ResultError(
             f"values[{name!r}] has the standard error {error!r}:"
-            " write a number that is not negative."
+            " write a number that is not negative, nor too large to square."
         )
     return number, deviation**2
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, RealNumber):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None

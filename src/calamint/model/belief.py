@@ -123,6 +123,14 @@ class Belief:
         return np.exp(log_each).mean(0)
 
 
+def check_known(problem: Problem) -> None:
+    """Refuse known functions that do not return numbers."""
+    for name, function in problem.known.items():
+        limit = next((c for c in problem.constraints if c.name == name), None)
+        low, high = (limit.low, limit.high) if limit else (-math.inf, math.inf)
+        KnownFunction.of(function, problem.space, 1, 1.0, low, high)
+
+
 def believe(
     problem: Problem,
     model: Model,

@@ -12,6 +12,10 @@ from calamint.model.hyper import Prior
 from calamint.model.kernels import KERNELS, Kernel
 from calamint.problem import Problem, ProblemError
 from calamint.problem.errors import nearest
+from calamint.problem.parameters import finite
+
+# What can be computed with; noise may be nothing at all.
+_RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise", 0.0, 1e200))
 
 Number = float | Mapping[str, float]
 Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
@@ -41,8 +45,10 @@ class Model:
     noise: Number | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kernel, str | Mapping):
+            raise ProblemError(f"kernel is {self.kernel!r}: {nearest('', KERNELS)}")
         for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
-            if name not in KERNELS:
+            if not isinstance(name, str) or name not in KERNELS:
                 raise ProblemError(f"kernel is {name!r}: {nearest(str(name), KERNELS)}")
         ways = ("sampled", "map", "ml")
         if self.hyperparameters not in ways:
@@ -53,13 +59,18 @@ class Model:
         whole = isinstance(self.samples, int) and not isinstance(self.samples, bool)
         if not whole or self.samples < 1:
             raise ProblemError(f"samples is {self.samples!r}: write a whole number of at least 1.")
-        for field, lowest in (("lengthscale", False), ("amplitude", False), ("noise", True)):
+        if isinstance(self.lengthscale, np.ndarray):
+            object.__setattr__(self, "lengthscale", self.lengthscale.tolist())
+        for field, low, high in _RANGES:
             value = getattr(self, field)
-            for number in _flatten(value):
-                fine = isinstance(number, int | float) and not isinstance(number, bool)
-                if not fine or not (0 < number < math.inf or (lowest and number == 0)):  # type: ignore[operator]
-                    what = "a number that is not negative" if lowest else "a positive number"
-                    raise ProblemError(f"{field} is {value!r}: write {what}.")
+            for entry in value.values() if isinstance(value, Mapping) else [value]:
+                several = isinstance(entry, list | tuple) and field == "lengthscale"
+                for given in entry if several else [entry]:
+                    number = finite(given)
+                    if given is not None and (number is None or not low <= number <= high):
+                        raise ProblemError(
+                            f"{field} is {value!r}: write a number from {low:g} to {high:g}."
+                        )
 
     def check(self, problem: Problem) -> None:
         """Refuse names that are not measured and length-scales that do not fit the space."""
@@ -101,20 +112,10 @@ class Model:
             fixed[-3] = math.log(amplitude)  # type: ignore[arg-type]
             fixed[-1] = 0.0
         if noise is not None:
-            scaled = noise / scaling.scale**2  # type: ignore[operator]
+            scaled = noise / scaling.scale / scaling.scale  # type: ignore[operator]
             fixed[-2] = math.log(scaled) if scaled > 0 else -math.inf
         return Prior.standard(parameters, fixed)
 
 
 def _of(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, Mapping) else value
-
-
-def _flatten(value: object) -> list[object]:
-    if value is None:
-        return []
-    if isinstance(value, Mapping):
-        return [number for entry in value.values() for number in _flatten(entry)]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return list(value)
-    return [value]

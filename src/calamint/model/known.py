@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 
 from calamint.model.data import Scaling, standardise
-from calamint.problem import Params, Space
-from calamint.problem.parameters import Array
+from calamint.problem import Params, ProblemError, Space
+from calamint.problem.parameters import Array, finite
 
 # Standardised; stands for "none" where formulas divide by a deviation.
 _VARIANCE = 1e-16
@@ -37,7 +37,7 @@ class KnownFunction:
     ) -> "KnownFunction":
         """`sign` is −1 for an objective that is maximised."""
         points = space.snap(np.random.default_rng(0).random((64, space.dimension)))
-        values = np.array([sign * float(function(space.decode(point))) for point in points])
+        values = np.array([sign * _compute(function, space.decode(point)) for point in points])
         return KnownFunction(function, space, standardise(values, low, high), samples, sign)
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class KnownFunction:
 
     def values(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
-        raw = [self.sign * float(self.function(self.space.decode(point))) for point in x]
+        raw = [self.sign * _compute(self.function, self.space.decode(point)) for point in x]
         return self.scaling.inward(np.array(raw))
 
     def moments(self, x: Array) -> tuple[Array, Array]:
@@ -63,3 +63,18 @@ class KnownFunction:
             gradient[:, column] = (self.values(above) - self.values(below)) / width
         shape = (self.samples, *gradient.shape)
         return mean, variance, np.broadcast_to(gradient, shape), np.zeros(shape)
+
+
+def _compute(function: Callable[[Params], float], params: Params) -> float:
+    """What a known function returns, if it is a number."""
+    title = f"the known function {getattr(function, '__name__', function)!r} at {params}"
+    try:
+        value = function(params)
+    except Exception as error:
+        raise ProblemError(
+            f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
+        ) from error
+    number = finite(value)
+    if number is None:
+        raise ProblemError(f"{title} returned {value!r}: write one that returns a finite number.")
+    return number

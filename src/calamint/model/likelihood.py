@@ -67,7 +67,7 @@ class Evidence:
     @cached_property
     def known_noise(self) -> Array:
         """(N,) standardised noise variances, NaN where they are to be learnt."""
-        return self.data.noise / self.scaling.scale**2
+        return self.data.noise / self.scaling.scale / self.scaling.scale
 
     @cached_property
     def squares(self) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from calamint.model.fit import local_optima, log_posterior
 from calamint.model.hyper import Prior
-from calamint.model.likelihood import Evidence
+from calamint.model.likelihood import Evidence, factorise
 from calamint.problem.parameters import Array
 
 WARM_STEPS = 10
@@ -144,8 +144,9 @@ def _weighted_draws(
     centre = weights @ pool
     covariance = (pool - centre).T @ ((pool - centre) * weights[:, None])
     floor = 1e-3 * (ellipses[0].root @ ellipses[0].root.T)
-    root: Array = np.asarray(np.linalg.cholesky(covariance + floor), dtype=float)
-    bulk = Ellipse(centre, root)
+    if not np.all(np.isfinite(covariance)):
+        return pool[rng.choice(len(pool), count)], ellipses[-1]
+    bulk = Ellipse(centre, factorise(covariance + floor)[0])
     more = bulk.draw(size, rng)
     pool, heights = np.vstack([pool, more]), np.append(heights, height(more))
     weights = _importance(pool, heights, [*ellipses, bulk])
@@ -155,7 +156,10 @@ def _weighted_draws(
 def _importance(pool: Array, heights: Array, ellipses: list[Ellipse]) -> Array:
     """(k, F), (k,) -> (k,) posterior over the mixture of the ellipses, normalised."""
     log_weights = heights - np.logaddexp.reduce([e.log_density(pool) for e in ellipses])
-    weights = np.exp(log_weights - np.max(log_weights))
+    highest = np.max(log_weights)
+    if not np.isfinite(highest):
+        return np.full(len(pool), 1 / len(pool))
+    weights = np.exp(log_weights - highest)
     return weights / weights.sum()
 
 

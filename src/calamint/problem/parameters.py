@@ -27,6 +27,8 @@ MOST_INTEGERS = 2**40
 
 def finite(value: object) -> float | None:
     """A real number of any type as a float, or None if it is not one, or not finite."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if not isinstance(value, RealNumber) or isinstance(value, bool | np.bool_):
         return None
     try:
