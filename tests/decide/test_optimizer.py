@@ -498,6 +498,19 @@ class TestWhatAReviewerBroke:
         optimizer.ask()
         assert optimizer.decisions[-1].kind == "model"
 
+    def test_a_belief_that_steps_down_says_so(self, monkeypatch):
+        from calamint.model import belief
+
+        def broken(*args, **kwargs):
+            raise np.linalg.LinAlgError("not positive definite")
+
+        monkeypatch.setattr(belief, "draw_samples", broken)
+        optimizer = cm.Optimizer(problem(), seed=0)
+        run(optimizer, 4)
+        assert optimizer.decisions[-1].kind == "model"
+        assert "not positive definite" in optimizer.decisions[-1].warnings[0]
+        assert math.isfinite(optimizer.recommend().objective)
+
     def test_changing_a_suggestion_does_not_change_the_records(self):
         optimizer = cm.Optimizer(problem())
         job = optimizer.ask()

@@ -87,6 +87,7 @@ class Optimizer:
         self._design = np.empty((0, dimension))
         self._last: Belief | None = None
         self._measured_belief: tuple[int, Belief] | None = None
+        self._stepped_down: dict[int, str] = {}
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -136,6 +137,8 @@ class Optimizer:
             except Exception as error:
                 warnings.append(f"{model.hyperparameters} model: {type(error).__name__}: {error}")
             else:
+                stepped_down = self._stepped_down.get(len(self.history))
+                warnings += [stepped_down] if stepped_down else []
                 return point, bits, Decision(number, "model", seconds, tuple(warnings))
         seconds = {"total": self._clock() - begin}
         point = self._design_point(number)
@@ -220,8 +223,9 @@ class Optimizer:
         rng = np.random.default_rng([self.seed, version, 1])
         try:
             belief = believe(self.problem, model, self._data, rng, self._last)
-        except (np.linalg.LinAlgError, ArithmeticError):
+        except (np.linalg.LinAlgError, ArithmeticError) as error:
             # Fewer samples rather than no belief.
+            self._stepped_down[version] = f"{model.hyperparameters} model: {error}"
             simpler = replace(model, hyperparameters="map")
             belief = believe(self.problem, simpler, self._data, rng)
         if model is self.model:

@@ -90,7 +90,10 @@ class Matern52(_Matern):
     smoothness = 2.5
 
     def value(self, squared: Array) -> Array:
-        root, decay = self._root_decay(squared)
+        return self._value(*self._root_decay(squared))
+
+    @staticmethod
+    def _value(root: Array, decay: Array) -> Array:
         value = root / 3
         value += 1
         value *= root
@@ -100,11 +103,7 @@ class Matern52(_Matern):
 
     def value_slope(self, squared: Array) -> tuple[Array, Array]:
         root, decay = self._root_decay(squared)
-        value = root / 3
-        value += 1
-        value *= root
-        value += 1
-        value *= decay
+        value = self._value(root, decay)
         root += 1
         root *= decay
         root *= 5 / 3
