@@ -77,15 +77,11 @@ def fit_models(inputs: np.ndarray[Any, Any], columns: list[np.ndarray[Any, Any]]
     return ModelListGP(*models)
 
 
-class BoTorchLogCEI(Observed):
-    """`LogConstrainedExpectedImprovement`; while nothing is feasible, the probability of it."""
+class BoTorch(Observed):
+    """Three models, an acquisition and its maximisation, with BoTorch's defaults."""
 
     def choose(self) -> np.ndarray[Any, Any]:
         import torch
-        from botorch.acquisition.analytic import (
-            LogConstrainedExpectedImprovement,
-            LogProbabilityOfFeasibility,
-        )
         from botorch.optim import optimize_acqf
 
         warnings.simplefilter("ignore")
@@ -94,20 +90,107 @@ class BoTorchLogCEI(Observed):
         name = self.solved.problem.objective.name
         margins = np.array([self.margins(values) for values in self.values])
         objective = np.array([values[name] for values in self.values])
-        inputs = np.array(self.inputs)
+        acquisition = self.acquisition(np.array(self.inputs), objective, margins)
+        dimension = len(self.inputs[0])
+        bounds = torch.stack([torch.zeros(dimension), torch.ones(dimension)]).double()
+        point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512)
+        chosen: np.ndarray[Any, Any] = point[0].detach().numpy()
+        return chosen
+
+    def acquisition(
+        self,
+        inputs: np.ndarray[Any, Any],
+        objective: np.ndarray[Any, Any],
+        margins: np.ndarray[Any, Any],
+    ) -> Any:
+        raise NotImplementedError
+
+
+class BoTorchLogCEI(BoTorch):
+    """`LogConstrainedExpectedImprovement`; while nothing is feasible, the probability of it."""
+
+    def acquisition(
+        self,
+        inputs: np.ndarray[Any, Any],
+        objective: np.ndarray[Any, Any],
+        margins: np.ndarray[Any, Any],
+    ) -> Any:
+        from botorch.acquisition.analytic import (
+            LogConstrainedExpectedImprovement,
+            LogProbabilityOfFeasibility,
+        )
+
         model = fit_models(inputs, [objective, *margins.T])
         limits = {index + 1: (0.0, None) for index in range(margins.shape[1])}
         feasible = np.all(margins >= 0, axis=1)
         if feasible.any():
-            acquisition = LogConstrainedExpectedImprovement(
+            return LogConstrainedExpectedImprovement(
                 model, float(objective[feasible].min()), 0, limits, maximize=False
             )
-        else:
-            acquisition = LogProbabilityOfFeasibility(model, limits)
-        bounds = torch.stack([torch.zeros(inputs.shape[1]), torch.ones(inputs.shape[1])]).double()
-        point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512)
-        chosen: np.ndarray[Any, Any] = point[0].detach().numpy()
-        return chosen
+        return LogProbabilityOfFeasibility(model, limits)
+
+
+class BoTorchLogNEI(BoTorch):
+    """`qLogNoisyExpectedImprovement` with constraints."""
+
+    def acquisition(
+        self,
+        inputs: np.ndarray[Any, Any],
+        objective: np.ndarray[Any, Any],
+        margins: np.ndarray[Any, Any],
+    ) -> Any:
+        import torch
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+        from botorch.acquisition.objective import GenericMCObjective
+
+        # BoTorch maximises, and takes a constraint as met where it is not positive.
+        model = fit_models(inputs, [-objective, *margins.T])
+        return qLogNoisyExpectedImprovement(
+            model,
+            torch.tensor(inputs, dtype=torch.double),
+            objective=GenericMCObjective(lambda samples, X=None: samples[..., 0]),  # noqa: ARG005
+            constraints=[
+                lambda samples, index=index: -samples[..., index + 1]
+                for index in range(margins.shape[1])
+            ],
+        )
+
+
+class OptunaGP(Observed):
+    """`GPSampler` with constraints, told that the functions are noise-free."""
+
+    def __init__(self, solved: SolvedProblem, seed: int, starts: int) -> None:
+        import optuna
+        import torch
+
+        super().__init__(solved, seed, starts)
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(1)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        sampler = optuna.samplers.GPSampler(
+            seed=seed, n_startup_trials=starts, deterministic_objective=True
+        )
+        self.study = optuna.create_study(sampler=sampler)
+        self.axes = {
+            f"x{i}": optuna.distributions.FloatDistribution(0, 1)
+            for i in range(solved.problem.space.dimension)
+        }
+        self.trial: Any = None
+
+    def choose(self) -> np.ndarray[Any, Any]:
+        self.trial = self.study.ask(self.axes)
+        return np.array([self.trial.params[axis] for axis in self.axes])
+
+    def tell(self, task: str, params: Mapping[str, Any], values: Mapping[str, float]) -> None:
+        super().tell(task, params, values)
+        if self.trial is None:
+            fixed = zip(self.axes, self.inputs[-1].tolist(), strict=True)
+            self.study.enqueue_trial(dict(fixed))
+            self.trial = self.study.ask(self.axes)
+        for index, margin in enumerate(self.margins(values)):
+            self.trial.set_constraint(f"c{index}", -margin)
+        self.study.tell(self.trial, values[self.solved.problem.objective.name])
+        self.trial = None
 
 
 @dataclass(frozen=True)

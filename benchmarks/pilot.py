@@ -1,4 +1,4 @@
-"""PESC against EIC, BoTorch and random search on coupled problems, from the same starts.
+"""PESC against EIC, BoTorch and Optuna on coupled problems, from the same starts.
 
     make peers-setup
     .venv-peers/bin/python benchmarks/pilot.py --peers     # the peers' rows
@@ -38,9 +38,12 @@ class Coupled:
 
 def makers(peers: bool, starts: int) -> dict[str, harness.Make]:
     if peers:
-        from peers import BoTorchLogCEI, PeerMaker
+        from peers import BoTorchLogCEI, OptunaGP, PeerMaker
 
-        return {"BoTorch LogCEI": PeerMaker(BoTorchLogCEI, starts)}
+        return {
+            "BoTorch LogCEI": PeerMaker(BoTorchLogCEI, starts),
+            "Optuna GPSampler": PeerMaker(OptunaGP, starts),
+        }
     from calamint import Model
     from contestants import CalamintMaker
 
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true", help="run the peers, not Calamint")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
     options = parser.parse_args()
     path = RESULTS / "pilot.csv"
     for name in options.problems:
@@ -65,7 +69,8 @@ def main() -> None:
             harness.Entry(name, method, Coupled(name), make, evaluations)
             for method, make in makers(options.peers, starts).items()
         ]
-        harness.run(entries, range(options.repetitions), path, tolerance=1e-6)
+        seeds = range(options.repetitions)
+        harness.run(entries, seeds, path, options.processes, tolerance=1e-6)
     rows = harness.read(path)
     summaries = [
         summary

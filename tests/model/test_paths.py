@@ -1,9 +1,10 @@
 """Sample paths: moments of the posterior, gradients, interpolation."""
 
 import numpy as np
+import pytest
 from tests.model.conftest import evidence, thetas
 
-from calamint.model.paths import draw_paths
+from calamint.model.paths import Bundle, draw_paths
 from calamint.model.posterior import Posterior
 
 X = np.random.default_rng(4).random((5, 2))
@@ -42,17 +43,35 @@ def test_noise_free_data_are_interpolated(kernel_name):
     assert np.allclose(paths.values(e.data.inputs), e.targets, atol=1e-5)
 
 
-def test_gradients_match_finite_differences(kernel_name):
-    posterior = Posterior.of(evidence(kernel_name), thetas())
-    paths = draw_paths(posterior, 3, np.random.default_rng(0))
+def test_a_bundle_gives_the_values_of_its_paths_and_their_gradients(kernel_name):
+    """Functions with different data and samples, bundled, against each on its own."""
+    several = [
+        draw_paths(Posterior.of(evidence(kernel_name, count=n), thetas()), 3, rng)
+        for n, rng in ((12, np.random.default_rng(0)), (0, np.random.default_rng(1)))
+    ]
     step = 1e-6
     for index in range(3):
-        value, gradient = paths.value_gradient(index, X)
-        assert np.allclose(value, paths.values(X)[index], rtol=1e-10)
-        for d in range(2):
-            shift = step * np.eye(2)[d]
-            difference = (paths.values(X + shift) - paths.values(X - shift))[index] / (2 * step)
-            assert np.allclose(gradient[:, d], difference, rtol=1e-5, atol=1e-6)
+        bundle = Bundle(several, index)
+        for x in X:
+            values, gradients = bundle.value_gradient(x)
+            assert values == pytest.approx([p.values(x[None])[index, 0] for p in several])
+            for d in range(2):
+                shift = step * np.eye(2)[d]
+                above, below = (
+                    bundle.value_gradient(x + shift)[0],
+                    bundle.value_gradient(x - shift)[0],
+                )
+                assert np.allclose(
+                    gradients[:, d], (above - below) / (2 * step), rtol=1e-5, atol=1e-6
+                )
+
+
+def test_replaced_paths_are_the_others():
+    posterior = Posterior.of(evidence(), thetas(count=1))
+    ours, others = (draw_paths(posterior, n, np.random.default_rng(n)) for n in (4, 2))
+    mixed = ours.replaced(np.array([1, 3]), others).values(X)
+    assert np.array_equal(mixed[[0, 2]], ours.values(X)[[0, 2]])
+    assert np.array_equal(mixed[[1, 3]], others.values(X))
 
 
 def test_no_data_gives_prior_paths():

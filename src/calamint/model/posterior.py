@@ -89,7 +89,7 @@ class Posterior:
         count = max(1, len(self.inputs))
         if len(self) * len(x) * count <= CACHED_NUMBERS:
             cross = self.prior_covariance(x, self.inputs)
-            return self._moments(cross, self._whiten(cross))
+            return self.moments_from(cross, self._whiten(cross))
         # Points in blocks, one sample at a time, so that what is worked on stays in the cache; a
         # block has enough points to make reading L⁻¹ worth it.
         mean, variance = np.empty((2, len(self), len(x)))
@@ -113,7 +113,8 @@ class Posterior:
         """(M, n, N) k(x, X) -> (M, n, N) rows (L⁻¹ k(X, x))ᵀ"""
         return cross @ np.swapaxes(self.inverse_root, -1, -2)
 
-    def _moments(self, cross: Array, white: Array) -> tuple[Array, Array]:
+    def moments_from(self, cross: Array, white: Array) -> tuple[Array, Array]:
+        """Mean and variance, (M, n) each, from k(x, X) and its whitened form, (M, n, N) each."""
         mean = constant_mean(self.theta)[:, None] + np.einsum("mnj,mj->mn", cross, self.weights)
         prior = amplitude_squared(self.theta)[:, None]
         variance = prior - np.einsum("mnj,mnj->mn", white, white)
@@ -126,7 +127,7 @@ class Posterior:
         value, slope = self.kernel.value_slope(squared)
         cross, slope = prior * value, prior * slope
         white = self._whiten(cross)
-        mean, variance = self._moments(cross, white)
+        mean, variance = self.moments_from(cross, white)
         mean_gradient = self.pull(slope * self.weights[:, None, :], x, self.inputs)
         solved = white @ self.inverse_root
         variance_gradient = -2 * self.pull(slope * solved, x, self.inputs)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from calamint.model.probability import log_normal_density, probability_derivatives
 from calamint.problem.parameters import Array
@@ -77,7 +77,7 @@ def psi(
     ways = np.concatenate(
         [log_ndtr(alpha)[..., None], lower[..., None] + log_broken + before], axis=-1
     )
-    log_z = logsumexp(ways, axis=-1)
+    log_z = np.logaddexp.reduce(ways, axis=-1)
     log_all_met = log_met.sum(-1)
     weight = np.exp(log_all_met + lower - log_z)
     rho_c = -weight[..., None] * slopes[1]

@@ -32,14 +32,30 @@ _FLOOR = 1e-10
 
 @final
 @dataclass(frozen=True)
+class Seen:
+    """One function at n inputs: mean, variance (M, n), covariance with the anchors (M, n, A).
+
+    slope, white  for `Anchored.pull`: kernel slopes (M, n, N + A), L⁻¹ k(X, x) (M, n, N)
+    """
+
+    mean: Array
+    variance: Array
+    covariance: Array
+    slope: Array
+    white: Array
+
+
+@final
+@dataclass(frozen=True)
 class Anchored:
     """One function seen from the anchors.
 
+    points (N + A, D): measured inputs, then anchors
     mean (M, A), covariance (M, A, A) at the anchors; solved (M, N, A): K⁻¹ k(X, anchors)
     """
 
     process: Posterior | KnownFunction
-    anchors: Array
+    points: Array
     mean: Array
     covariance: Array
     solved: Array
@@ -55,7 +71,12 @@ class Anchored:
         solved = np.swapaxes(process.inverse_root, -1, -2) @ white
         covariance = process.prior_covariance(anchors, anchors)
         covariance -= np.swapaxes(white, -1, -2) @ white
-        return Anchored(process, anchors, mean, covariance, solved)
+        points = np.vstack([process.inputs, anchors])
+        return Anchored(process, points, mean, covariance, solved)
+
+    @property
+    def anchors(self) -> Array:
+        return self.points[-self.mean.shape[1] :]
 
     @property
     def scale(self) -> float:
@@ -64,31 +85,43 @@ class Anchored:
             return 0.0
         return float(np.mean(amplitude_squared(self.process.theta)))
 
-    def at(self, x: Array) -> tuple[Array, Array, Array]:
-        """(n, D) -> mean, variance (M, n) and covariance with the anchors (M, n, A)."""
-        mean, variance = self.process.moments(x)
-        if isinstance(self.process, KnownFunction):
-            return mean, variance, np.zeros((*mean.shape, len(self.anchors)))
-        cross = self.process.prior_covariance(x, self.process.inputs)
-        covariance = self.process.prior_covariance(x, self.anchors) - cross @ self.solved
-        return mean, variance, covariance
+    def at(self, x: Array, slopes: bool = False) -> Seen:
+        """What is believed at (n, D); one pass over all kernels, as they cost most."""
+        process = self.process
+        if isinstance(process, KnownFunction):
+            mean, variance = process.moments(x)
+            nothing = np.empty((*mean.shape, 0))
+            return Seen(mean, variance, np.zeros((*mean.shape, len(self.points))), nothing, nothing)
+        squared = process.distances(x, self.points)
+        prior = amplitude_squared(process.theta)[:, None, None]
+        if slopes:
+            value, slope = process.kernel.value_slope(squared)
+            value, slope = prior * value, prior * slope
+        else:
+            value, slope = prior * process.kernel.value(squared), np.empty(0)
+        count = len(process.inputs)
+        cross = value[..., :count]
+        white = cross @ np.swapaxes(process.inverse_root, -1, -2)
+        mean, variance = process.moments_from(cross, white)
+        return Seen(mean, variance, value[..., count:] - cross @ self.solved, slope, white)
 
-    def pull(self, x: Array, by_mean: Array, by_variance: Array, by_covariance: Array) -> Array:
-        """(n, D) gradient of what has these derivatives in `at(x)`: (M, n) twice, (M, n, A)."""
+    def pull(
+        self, x: Array, seen: Seen, by_mean: Array, by_variance: Array, by_covariance: Array
+    ) -> Array:
+        """(n, D) gradient of what has these derivatives in `seen`: (M, n) twice, (M, n, A)."""
         process = self.process
         if isinstance(process, KnownFunction):
             _, _, mean_x, _ = process.moments_gradient(x)
             return np.einsum("mn,mnd->nd", by_mean, mean_x)
-        prior = amplitude_squared(process.theta)[:, None, None]
-        value, slope = process.kernel.value_slope(process.distances(x, process.inputs))
-        white = prior * value @ np.swapaxes(process.inverse_root, -1, -2)
-        coefficients = by_mean[..., None] * process.weights[:, None, :]
-        coefficients -= 2 * by_variance[..., None] * (white @ process.inverse_root)
-        coefficients -= by_covariance @ np.swapaxes(self.solved, -1, -2)
-        gradient = process.pull(prior * slope * coefficients, x, process.inputs)
-        _, slope = process.kernel.value_slope(process.distances(x, self.anchors))
-        gradient += process.pull(prior * slope * by_covariance, x, self.anchors)
-        return gradient.sum(0)
+        count = len(process.inputs)
+        coefficients = np.empty_like(seen.slope)
+        on_data = coefficients[..., :count]
+        np.matmul(by_covariance, -np.swapaxes(self.solved, -1, -2), out=on_data)
+        on_data += by_mean[..., None] * process.weights[:, None, :]
+        on_data -= 2 * by_variance[..., None] * (seen.white @ process.inverse_root)
+        coefficients[..., count:] = by_covariance
+        coefficients *= seen.slope
+        return process.pull(coefficients, x, self.points).sum(0)
 
 
 def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Index) -> Blocks:
@@ -207,15 +240,15 @@ class Conditioned:
         return state.gains, np.nan_to_num(gradient, posinf=1e12, neginf=-1e12)
 
     def _forward(self, x: Array, order: int) -> "_State":
-        at = [function.at(x) for function in self.functions]
+        at = [function.at(x, slopes=order > 2) for function in self.functions]
         sites, count = self.sites, len(self.owner)
         solution = np.arange(count)
-        mean = np.stack([m[self.owner] for m, _, _ in at], axis=-1)  # (J, n, 1 + K)
-        prior = np.stack([v[self.owner] for _, v, _ in at], axis=-1)
+        mean = np.stack([seen.mean[self.owner] for seen in at], axis=-1)  # (J, n, 1 + K)
+        prior = np.stack([seen.variance[self.owner] for seen in at], axis=-1)
         cross = np.empty((count, len(at), len(x), sites + 1))  # C(x, own sites and x*)
-        for i, (_, _, covariance) in enumerate(at):
-            cross[:, i, :, :sites] = covariance[self.owner, :, :sites]
-            cross[:, i, :, sites] = covariance[self.owner, :, sites + solution]
+        for i, seen in enumerate(at):
+            cross[:, i, :, :sites] = seen.covariance[self.owner, :, :sites]
+            cross[:, i, :, sites] = seen.covariance[self.owner, :, sites + solution]
         last = cross[:, 0, :, sites].copy()  # C(f(x), f(x*))
         cross[:, 0] -= last[..., None]
         through = cross @ self.w  # (J, 1 + K, n, B)
@@ -249,6 +282,7 @@ class Conditioned:
         each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
         gains = np.where(measurable, np.einsum("j,jni->ni", self.weights, each), 0.0)
         return _State(
+            at,
             gains,
             each,
             mean,
@@ -314,10 +348,16 @@ class Conditioned:
         by_cross[:, 0] -= by_to[..., None] * self.to_solution[:, None, :]
         by_last = by_to - by_cross[:, 0].sum(-1)
         by_prior = by_prior + by_var
-        return self._collect(x, by_mean, by_prior, by_cross, by_last)
+        return self._collect(x, s.at, by_mean, by_prior, by_cross, by_last)
 
     def _collect(
-        self, x: Array, by_mean: Array, by_prior: Array, by_cross: Array, by_last: Array
+        self,
+        x: Array,
+        at: list[Seen],
+        by_mean: Array,
+        by_prior: Array,
+        by_cross: Array,
+        by_last: Array,
     ) -> Array:
         """Add up over solutions of the same sample, and pull back to x."""
         sites, count = self.sites, len(self.owner)
@@ -332,6 +372,7 @@ class Conditioned:
             belongs = np.arange(len(function.process))[:, None] == self.owner
             gradient += function.pull(
                 x,
+                at[i],
                 belongs @ by_mean[..., i],
                 belongs @ by_prior[..., i],
                 np.tensordot(belongs.astype(float), covariance, axes=1),
@@ -354,6 +395,7 @@ class Given:
 class _State:
     """What the forward pass leaves for the backward one; (J, n, 1 + K) unless it says otherwise."""
 
+    at: list[Seen]
     gains: Array
     each: Array
     mean: Array

@@ -1,8 +1,7 @@
 """Drawing x*: one path of every function, minimised subject to the others (the paper's section 4.3
 and appendix B)."""
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -11,42 +10,34 @@ from calamint.acquire.candidates import candidate_points
 from calamint.model import Belief
 from calamint.model.kernels import Index
 from calamint.model.known import KnownFunction
-from calamint.model.paths import Paths, draw_paths
+from calamint.model.paths import Bundle, Paths, draw_paths
 from calamint.problem.parameters import Array
 
 _CANDIDATES = 1000
 _STARTS = 2
 _TOLERANCE = 1e-6
+_REDRAWS = 2
+_PENALTY = 3.0
 
 
+@final
+@dataclass(frozen=True)
 class Drawn:
-    """One function's paths, or a known function, which is its own only path."""
+    """One function's paths, or a known function, which is its own only path, with its limits."""
 
-    def __init__(self, source: Paths | KnownFunction, low: float, high: float) -> None:
-        self.source, self.low, self.high = source, low, high
+    source: Paths | KnownFunction
+    low: float
+    high: float
 
     def values(self, x: Array, count: int) -> Array:
         if isinstance(self.source, KnownFunction):
             return np.repeat(self.source.values(x)[None], count, axis=0)
         return self.source.values(x, single=True)
 
-    def value_gradient(self, index: int, x: Array) -> tuple[float, Array]:
-        if isinstance(self.source, KnownFunction):
-            mean, _, gradient, _ = self.source.moments_gradient(x[None])
-            return float(mean[0, 0]), gradient[0, 0]
-        values, gradients = self.source.value_gradient(index, x[None])
-        return float(values[0]), gradients[0]
-
-    def margins(self, value: float, gradient: Array) -> tuple[list[float], list[Array]]:
-        """How far inside each finite limit, with slopes."""
-        values, slopes = [], []
-        if np.isfinite(self.low):
-            values.append(value - self.low)
-            slopes.append(gradient)
-        if np.isfinite(self.high):
-            values.append(self.high - value)
-            slopes.append(-gradient)
-        return values, slopes
+    def replaced(self, at: Index, other: "Drawn") -> "Drawn":
+        if isinstance(self.source, KnownFunction) or isinstance(other.source, KnownFunction):
+            return self
+        return replace(self, source=self.source.replaced(at, other.source))
 
 
 @final
@@ -64,103 +55,157 @@ class Solutions:
 
 
 def draw_solutions(belief: Belief, count: int, near: Array, rng: np.random.Generator) -> Solutions:
-    """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more."""
+    """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more.
+
+    Paths without a feasible point are drawn again, a few times.
+    """
+    samples = np.arange(count) % belief.samples
+    found = _draw(belief, samples, near, rng)
+    for _ in range(_REDRAWS):
+        left = np.flatnonzero(~found.feasible)
+        if len(left) == 0:
+            break
+        again = _draw(belief, samples[left], near, rng)
+        points, feasible = found.points.copy(), found.feasible.copy()
+        points[left], feasible[left] = again.points, again.feasible
+        pairs = zip(found.drawn, again.drawn, strict=True)
+        found = Solutions(points, feasible, [old.replaced(left, new) for old, new in pairs])
+    return found
+
+
+def _draw(belief: Belief, samples: Index, near: Array, rng: np.random.Generator) -> Solutions:
+    """One solution under each of the given hyper-parameter samples."""
+    count = len(samples)
     drawn = []
     for function in (belief.objective, *belief.constraints):
         process = function.process
         if isinstance(process, KnownFunction):
             drawn.append(Drawn(process, function.low, function.high))
         else:
-            drawn.append(Drawn(draw_paths(process, count, rng), function.low, function.high))
+            paths = draw_paths(process.take(samples), count, rng)
+            drawn.append(Drawn(paths, function.low, function.high))
     x = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
     objective = drawn[0].values(x, count)
     violation = np.zeros_like(objective)
-    for paths in drawn[1:]:
-        values = paths.values(x, count)
-        violation += np.maximum(paths.low - values, 0.0) + np.maximum(values - paths.high, 0.0)
+    for limited in drawn[1:]:
+        values = limited.values(x, count)
+        violation += np.maximum(limited.low - values, 0.0)
+        violation += np.maximum(values - limited.high, 0.0)
+    moving = np.flatnonzero(belief.problem.space.continuous)
     points, feasible = np.empty((count, x.shape[1])), np.zeros(count, dtype=bool)
     for index in range(count):
-        met = violation[index] <= 0
-        if met.any():
-            order = np.flatnonzero(met)[np.argsort(objective[index, met], kind="stable")]
-        else:
-            order = np.argsort(violation[index], kind="stable")
-        points[index], feasible[index] = _polish(belief, drawn, index, x[_apart(x, order)])
+        order = _promising(objective[index], violation[index])
+        program = _Program(drawn, index, moving)
+        points[index], feasible[index] = program.best(x[_apart(x, order)])
     return Solutions(points, feasible, drawn)
+
+
+def _promising(objective: Array, violation: Array) -> Index:
+    """(n,), (n,) -> indices: the best feasible point, then by a mixture of both.
+
+    Slivers of feasible space that no point hit are found from points that nearly hit them: among
+    180 paths with three constraints this takes those that miss the best basin from 15 to 6.
+    """
+    first = np.lexsort((objective, violation))[:1]
+    return np.concatenate([first, np.argsort(objective + _PENALTY * violation, kind="stable")])
 
 
 def _apart(x: Array, order: Index) -> list[int]:
     """The first few in order that are not in the same place."""
     chosen: list[int] = []
     for index in order[:50]:
-        if all(np.max(np.abs(x[index] - x[other])) > 0.02 for other in chosen):
+        if all(np.max(np.abs(x[index] - x[other])) > 0.05 for other in chosen):
             chosen.append(int(index))
         if len(chosen) == _STARTS:
             break
     return chosen
 
 
-def _polish(belief: Belief, drawn: list[Drawn], index: int, starts: Array) -> tuple[Array, bool]:
-    """The best of the starts and of what a constrained solver makes of them, checked again."""
-    moving = np.flatnonzero(belief.problem.space.continuous)
-    tried = list(starts)
-    if len(moving):
-        tried += [_Program(drawn, index, start, moving).solve() for start in starts]
-    judged = []
-    for point in tried:
-        value, _ = drawn[0].value_gradient(index, point)
-        broken = 0.0
-        for function in drawn[1:]:
-            margins, _ = function.margins(*function.value_gradient(index, point))
-            broken = max(broken, *(-margin for margin in margins))
-        infeasible = broken > _TOLERANCE
-        judged.append((infeasible, broken if infeasible else value))
-    best = min(range(len(tried)), key=lambda i: judged[i])
-    return tried[best], not judged[best][0]
-
-
+@final
 class _Program:
-    """One path's constrained minimisation, from one start, over what moves smoothly."""
+    """One path's constrained minimisation over what moves smoothly."""
 
-    def __init__(self, drawn: list[Drawn], index: int, start: Array, moving: Index) -> None:
-        self.drawn, self.index, self.start, self.moving = drawn, index, start, moving
-        self.limits = lru_cache(maxsize=1)(self._limits)  # values and slopes are asked for in turn
+    def __init__(self, drawn: list[Drawn], index: int, moving: Index) -> None:
+        self.moving = moving
+        self.known: list[tuple[int, KnownFunction]] = []
+        self.drawn: list[int] = []
+        paths = []
+        for i, function in enumerate(drawn):
+            if isinstance(function.source, KnownFunction):
+                self.known.append((i, function.source))
+            else:
+                self.drawn.append(i)
+                paths.append(function.source)
+        self.bundle = Bundle(paths, index)
+        low = np.array([function.low for function in drawn])
+        high = np.array([function.high for function in drawn])
+        self.low, self.high = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
+        self.limits = np.concatenate([low[self.low], -high[self.high]])
+        self.point = np.empty(0)
 
-    def place(self, free: Array) -> Array:
-        point = self.start.copy()
-        point[self.moving] = np.clip(free, 0, 1)
-        return point
+    def best(self, starts: Array) -> tuple[Array, bool]:
+        """The best of the starts and of what the solver makes of them, checked again.
 
-    def objective(self, free: Array) -> tuple[float, Array]:
-        value, gradient = self.drawn[0].value_gradient(self.index, self.place(free))
-        return value, gradient[self.moving]
+        Returns the point (D,) and whether it is feasible.
+        """
+        tried = list(starts)
+        if len(self.moving):
+            tried += [self.solve(start) for start in starts]
+        judged = []
+        for point in tried:
+            self.look(point)
+            broken = -self.margins.min(initial=np.inf)
+            infeasible = broken > _TOLERANCE
+            judged.append((infeasible, broken if infeasible else self.value))
+        best = min(range(len(tried)), key=lambda i: judged[i])
+        return tried[best], not judged[best][0]
 
-    def _limits(self, coordinates: bytes) -> tuple[Array, Array]:
-        point = self.place(np.frombuffer(coordinates))
-        values: list[float] = []
-        slopes: list[Array] = []
-        for function in self.drawn[1:]:
-            margins, gradients = function.margins(*function.value_gradient(self.index, point))
-            values += margins
-            slopes += gradients
-        return np.array(values), np.array(slopes)[:, self.moving]
+    def look(self, point: Array) -> None:
+        """Compute all values and slopes at a point (D,), unless they are there."""
+        if np.array_equal(point, self.point):
+            return
+        count = len(self.drawn) + len(self.known)
+        values, slopes = np.empty(count), np.empty((count, len(point)))
+        values[self.drawn], slopes[self.drawn] = self.bundle.value_gradient(point)
+        for index, known in self.known:
+            mean, _, gradient, _ = known.moments_gradient(point[None])
+            values[index], slopes[index] = mean[0, 0], gradient[0, 0]
+        self.point, self.value, self.slope = point, float(values[0]), slopes[0, self.moving]
+        # How far inside each finite limit.
+        self.margins = np.concatenate([values[self.low], -values[self.high]]) - self.limits
+        margin_slopes = np.concatenate([slopes[self.low], -slopes[self.high]])
+        self.margin_slopes = margin_slopes[:, self.moving]
 
-    def solve(self) -> Array:
-        """The solver's answer, or the start where it has none."""
+    def solve(self, start: Array) -> Array:
+        """What the solver reaches, or the start where it has no answer."""
         from scipy.optimize import minimize
 
-        constraint = {
-            "type": "ineq",
-            "fun": lambda free: self.limits(free.tobytes())[0],
-            "jac": lambda free: self.limits(free.tobytes())[1],
-        }
+        def place(free: Array) -> Array:
+            point = start.copy()
+            point[self.moving] = np.clip(free, 0, 1)
+            return point
+
+        def objective(free: Array) -> tuple[float, Array]:
+            self.look(place(free))
+            return self.value, self.slope
+
+        def margins(free: Array) -> Array:
+            self.look(place(free))
+            return self.margins
+
+        def margin_slopes(free: Array) -> Array:
+            self.look(place(free))
+            return self.margin_slopes
+
         found = minimize(
-            self.objective,
-            self.start[self.moving],
+            objective,
+            start[self.moving],
             jac=True,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * len(self.moving),
-            constraints=constraint if len(self.drawn) > 1 else (),
+            constraints={"type": "ineq", "fun": margins, "jac": margin_slopes}
+            if len(self.limits)
+            else (),
             options={"maxiter": 20, "ftol": 1e-6},
         )
-        return self.place(found.x) if np.all(np.isfinite(found.x)) else self.start
+        return place(found.x) if np.all(np.isfinite(found.x)) else start

@@ -1,0 +1,157 @@
+"""How long does a decision take? Against Optuna's and BoTorch's, by stage, and as data grow.
+
+    make peers-setup
+    .venv/bin/python benchmarks/decision.py
+
+The toy problem, everything measured together, one thread, one thing at a time. N − 1 Latin
+hypercube points are given, the tool decides once and is told the result; its next decision, the
+whole of it (models, solutions, maximisation), is timed. Methods take turns, on the same data.
+Written to `results/decision.md`.
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+from calamint.testbed import CLASSIC
+from starts import starting_points
+
+HERE = Path(__file__).parent
+SOLVED = CLASSIC["toy"]().coupled()
+COMPARED = (20, 50, 100)
+GROWTH = (20, 50, 100, 200, 400)
+REPETITIONS = 7
+STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
+PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
+# Name: hyper-parameters, how many solutions; and what is asked of it.
+OURS = {
+    "MAP, M = 10": ("map", 10),
+    "sampled, M = 10": ("sampled", 10),
+    "sampled, M = 50": ("sampled", 50),
+}
+
+
+def ours(name: str, count: int, seed: int) -> dict[str, float]:
+    """Seconds of each stage of one of our decisions."""
+    from calamint import Model, Optimizer
+    from calamint.acquire import PESC
+
+    hyperparameters, solutions = OURS[name]
+    model = Model(hyperparameters=hyperparameters, samples=solutions)  # type: ignore[arg-type]
+    optimizer = Optimizer(SOLVED.problem, PESC(solutions), model, seed, initial=0)
+    for params in starting_points(SOLVED, seed, count - 1):
+        optimizer.add(params, SOLVED.evaluate(params))
+    for _ in range(2):
+        suggestion = optimizer.ask()
+        assert suggestion is not None
+        optimizer.tell(suggestion, SOLVED.evaluate(suggestion.params))
+    return dict(optimizer.decisions[-1].seconds)
+
+
+def peer() -> None:
+    """Read [name, N, seed] lines, answer with the seconds of a peer's decision (in its venv)."""
+    from peers import BoTorchLogNEI, OptunaGP
+
+    kinds = dict(zip(PEERS, (OptunaGP, BoTorchLogNEI), strict=True))
+    for line in sys.stdin:
+        name, count, seed = json.loads(line)
+        tool = kinds[name](SOLVED, seed, count - 1)
+        seconds = 0.0
+        for _ in range(count + 1):
+            begin = time.perf_counter()
+            task, params = tool.ask()
+            seconds = time.perf_counter() - begin
+            tool.tell(task, params, SOLVED.evaluate(params))
+        print(seconds, flush=True)
+
+
+def compare() -> list[str]:
+    python = HERE.parent / ".venv-peers" / "bin" / "python"
+    if not python.exists():
+        return ["The peers are not installed: run `make peers-setup` for the comparison."]
+    process = subprocess.Popen(
+        [str(python), __file__, "--peer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def theirs(name: str, count: int, seed: int) -> float:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([name, count, seed]) + "\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    for name in PEERS:
+        theirs(name, 10, 99)  # the first decision pays for imports, here and there
+    for name in OURS:
+        ours(name, 10, 99)
+    lines = [
+        "| N | method | median | lowest – highest | ratio to Optuna | ratio to BoTorch |",
+        "|---|---|---|---|---|---|",
+    ]
+    for count in COMPARED:
+        times: dict[str, list[float]] = {name: [] for name in (*PEERS, *OURS)}
+        for seed in range(REPETITIONS):
+            for name in PEERS:
+                times[name].append(theirs(name, count, seed))
+            for name in OURS:
+                times[name].append(ours(name, count, seed)["total"])
+        median = {name: statistics.median(values) for name, values in times.items()}
+        for name, values in times.items():
+            ratios = " | ".join(f"{median[name] / median[other]:.2f}" for other in PEERS)
+            lines.append(
+                f"| {count} | {name} | {1000 * median[name]:.0f} ms"
+                f" | {1000 * min(values):.0f} – {1000 * max(values):.0f} | {ratios} |"
+            )
+            print(lines[-1], flush=True)
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()
+    return lines
+
+
+def growth() -> list[str]:
+    """Every stage in milliseconds, median of three, and the peak memory so far."""
+    lines = [
+        f"| N | method | {' | '.join(STAGES)} | peak memory |",
+        f"|---|---|{'---|' * len(STAGES)}---|",
+    ]
+    for count in GROWTH:
+        for name in OURS:
+            runs = [ours(name, count, seed) for seed in range(3)]
+            cells = [f"{1000 * statistics.median(run[s] for run in runs):.0f}" for s in STAGES]
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            lines.append(f"| {count} | {name} | {' | '.join(cells)} | {peak:.0f} MB |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    compared = compare()
+    grown = growth()
+    text = "\n".join(
+        [
+            "# A decision: speed and growth",
+            "",
+            str(__doc__),
+            f"## Whole decisions, median of {REPETITIONS}",
+            "",
+            *compared,
+            "",
+            "## Stages, milliseconds",
+            "",
+            *grown,
+            "",
+        ]
+    )
+    (HERE / "results" / "decision.md").write_text(text)
+
+
+if __name__ == "__main__":
+    peer() if "--peer" in sys.argv else main()
