@@ -18,6 +18,19 @@ def candidate_points(space: Space, count: int, near: Array, rng: np.random.Gener
     return space.snap(np.vstack([uniform, *sprays, near]))
 
 
+def mixtures(points: Array, count: int, rng: np.random.Generator) -> Array:
+    """(count, D) points around the given ones (k, D), as far from them as these are apart.
+
+    Each is one of them plus a share of the difference of two others: the scale is theirs in every
+    direction, however close together they are.
+    """
+    at, one, other = rng.integers(len(points), size=(3, count))
+    share = rng.choice([1.0, 0.3, 0.1, 0.03], size=(count, 1))
+    spread = np.maximum(points.std(axis=0), 1e-5)
+    noise = 0.3 * spread * rng.standard_normal((count, points.shape[1]))
+    return np.clip(points[at] + share * (points[one] - points[other] + noise), 0, 1)
+
+
 def space_filling(space: Space, count: int, rng: np.random.Generator) -> Array:
     """(count, dimension) scrambled Halton points, moved to values that the parameters can take."""
     from scipy.stats import qmc

@@ -30,9 +30,18 @@ class Utility(ABC):
 
     points: Array | None = None
 
+    @property
+    def near(self) -> Array:
+        """(k, D) points around which it may be highest, if it knows any"""
+        return np.empty((0, 0))
+
     @abstractmethod
     def value(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
+
+    def screen(self, x: Array) -> Array:
+        """(n, D) -> (n,) what will do to tell promising inputs from others, if that is cheaper."""
+        return self.value(x)
 
     @abstractmethod
     def value_gradient(self, x: Array) -> tuple[Array, Array]:

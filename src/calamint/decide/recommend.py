@@ -22,6 +22,7 @@ from calamint.problem.parameters import Array
 _STARTS = 3
 _SPRAYS = 3
 _CANDIDATES = 1000
+_ROUGH_CANDIDATES = 300
 
 
 @final
@@ -40,9 +41,12 @@ def believed_optimum(
 ) -> Optimum:
     """Search the whole space; `near` (k, D) are points worth a closer look, such as the data.
 
-    Without `fine`, the best of many candidates will do.
+    Without `fine`, the best of some candidates will do.
     """
-    candidates = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
+    if fine:
+        candidates = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
+    else:
+        candidates = candidate_points(belief.problem.space, _ROUGH_CANDIDATES, near[:5], rng)
     objective = belief.expected_objective(candidates)
     probability = belief.probability(candidates)
     feasible = probability >= 1 - delta

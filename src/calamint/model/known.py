@@ -1,12 +1,13 @@
 """A function that is computed, not measured, in the shape of a posterior without doubt."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from calamint.model.data import Scaling, standardise
+from calamint.model.kernels import Index
 from calamint.problem import Params, ProblemError, Space
 from calamint.problem.parameters import Array, finite
 
@@ -42,6 +43,10 @@ class KnownFunction:
 
     def __len__(self) -> int:
         return self.samples
+
+    def take(self, samples: Index | slice) -> "KnownFunction":
+        """The same function, for so many samples."""
+        return replace(self, samples=len(np.arange(self.samples)[samples]))
 
     def values(self, x: Array) -> Array:
         """(n, D) -> (n,)"""

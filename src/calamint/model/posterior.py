@@ -176,8 +176,8 @@ class Posterior:
             jitter=np.maximum(self.jitter, added),
         )
 
-    def take(self, samples: Index) -> "Posterior":
-        """The posterior under some of the hyper-parameter samples, (S,) indices with repeats."""
+    def take(self, samples: Index | slice) -> "Posterior":
+        """Under some of the hyper-parameter samples, (S,) indices with repeats, or a slice."""
         return replace(
             self,
             theta=self.theta[samples],

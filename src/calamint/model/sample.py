@@ -19,7 +19,7 @@ from calamint.model.hyper import Prior
 from calamint.model.likelihood import Evidence, factorise
 from calamint.problem.parameters import Array
 
-WARM_STEPS = 10
+WARM_STEPS = 6
 COLD_STEPS = 20
 
 _DEGREES = 6.0

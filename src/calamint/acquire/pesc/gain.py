@@ -12,7 +12,8 @@ Shapes: J solutions, M hyper-parameter samples (solution j belongs to sample j m
 points, n inputs. Anchors are the site points followed by all x*, (S + J, D).
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -23,11 +24,14 @@ from calamint.model import Belief
 from calamint.model.hyper import amplitude_squared, lengthscales
 from calamint.model.kernels import Index
 from calamint.model.known import KnownFunction
+from calamint.model.likelihood import CACHED_NUMBERS
 from calamint.model.posterior import Posterior
 from calamint.problem.parameters import Array
 
 # Relative to the prior variance, added to the variance of f(x) − f(x*).
 _FLOOR = 1e-10
+# So many samples tell well enough which of many inputs deserve to be scored by all.
+_SCREENING = 5
 
 
 @final
@@ -73,6 +77,17 @@ class Anchored:
         covariance -= np.swapaxes(white, -1, -2) @ white
         points = np.vstack([process.inputs, anchors])
         return Anchored(process, points, mean, covariance, solved)
+
+    def part(self, samples: slice, columns: Index) -> "Anchored":
+        """The same under some of the samples, with some of the anchors."""
+        count = len(self.points) - self.mean.shape[1]
+        return Anchored(
+            self.process.take(samples),
+            np.vstack([self.points[:count], self.anchors[columns]]),
+            self.mean[samples][:, columns],
+            self.covariance[samples][:, columns[:, None], columns],
+            self.solved[samples, :, columns[: self.solved.shape[2]]],
+        )
 
     @property
     def anchors(self) -> Array:
@@ -172,6 +187,7 @@ class Conditioned:
     to_solution: Array
     mean_solution: Array
     var_solution: Array
+    _parts: dict[int, list["Conditioned"]] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -220,7 +236,15 @@ class Conditioned:
 
     def gains(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) nats from measuring each function; zero for known ones."""
-        return self._forward(x, 2).gains
+        gains = np.zeros((len(x), len(self.functions)))
+        for rows, part in self._pieces(len(x)):
+            gains[rows] += part._forward(x[rows], 2).gains
+        return gains
+
+    def screen(self, x: Array) -> Array:
+        """(n, D) -> (n, 1 + K) the share of a few hyper-parameter samples in the gains."""
+        few = self._part(slice(0, min(_SCREENING, len(self.noise))))
+        return few.gains(x)
 
     def given(self, x: Array) -> "Given":
         """What would be believed at (n, D) if each drawn x* were known to be the solution."""
@@ -233,11 +257,48 @@ class Conditioned:
 
     def gains_gradient(self, x: Array, wanted: Array) -> tuple[Array, Array]:
         """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i."""
+        gains, gradient = np.zeros((len(x), len(self.functions))), np.zeros(x.shape)
         # Where f(x) and f(x*) are the same but for rounding, slopes are beyond any number.
         with np.errstate(over="ignore", invalid="ignore"):
-            state = self._forward(x, 4)
-            gradient = self._backward(x, state, wanted)
-        return state.gains, np.nan_to_num(gradient, posinf=1e12, neginf=-1e12)
+            for rows, part in self._pieces(len(x)):
+                state = part._forward(x[rows], 4)
+                gains[rows] += state.gains
+                gradient[rows] += part._backward(x[rows], state, wanted)
+        return gains, np.nan_to_num(gradient, posinf=1e12, neginf=-1e12)
+
+    def _pieces(self, count: int) -> Iterator[tuple[slice, "Conditioned"]]:
+        """Blocks of points under groups of samples, small enough to be worked on in the cache."""
+        each = max(len(function.points) for function in self.functions)
+        samples = len(self.noise)
+        group = min(samples, max(1, CACHED_NUMBERS // (each * max(count, 1))))
+        if group not in self._parts:
+            self._parts[group] = [
+                self._part(slice(start, min(start + group, samples)))
+                for start in range(0, samples, group)
+            ]
+        size = max(64, CACHED_NUMBERS // each)
+        for start in range(0, count, size):
+            for part in self._parts[group]:
+                yield slice(start, start + size), part
+
+    def _part(self, samples: slice) -> "Conditioned":
+        """The contribution of some hyper-parameter samples, with their solutions."""
+        if samples.stop - samples.start == len(self.noise):
+            return self
+        mine = np.flatnonzero((self.owner >= samples.start) & (self.owner < samples.stop))
+        columns = np.append(np.arange(self.sites), self.sites + mine)
+        return Conditioned(
+            functions=[function.part(samples, columns) for function in self.functions],
+            limits=self.limits,
+            owner=self.owner[mine] - samples.start,
+            weights=self.weights[mine],
+            w=self.w[mine],
+            r=self.r[mine],
+            noise=self.noise[samples],
+            to_solution=self.to_solution[mine],
+            mean_solution=self.mean_solution[mine],
+            var_solution=self.var_solution[mine],
+        )
 
     def _forward(self, x: Array, order: int) -> "_State":
         at = [function.at(x, slopes=order > 2) for function in self.functions]
@@ -420,11 +481,14 @@ def limits_of(belief: Belief) -> Limits:
 
 
 def scaled(points: Array, belief: Belief) -> Array:
-    """Points divided by typical length-scales, so that distances are in units of them."""
-    logs = [
-        np.log(lengthscales(function.process.theta))
+    """Points divided by length-scales, so that distances are in units of them.
+
+    Along each parameter those of the function that varies most count: what is one place for a
+    nearly linear objective can be many for a wavy constraint.
+    """
+    typical = [
+        np.median(lengthscales(function.process.theta), axis=0)
         for function in belief.functions.values()
         if isinstance(function.process, Posterior)
     ]
-    typical = np.exp(np.median(np.vstack(logs), axis=0))
-    return points / typical[belief.problem.space.owner]
+    return points / np.min(typical, axis=0)[belief.problem.space.owner]

@@ -43,12 +43,19 @@ class Information(Utility):
         """(J, D) the drawn x*"""
         return self.drawn.points
 
+    @property
+    def near(self) -> Array:
+        return self.drawn.points
+
     def gains(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) from measuring each function alone."""
         return self.conditioned.gains(self.belief.snap(x))
 
     def value(self, x: Array) -> Array:
         return self.gains(x).sum(-1)
+
+    def screen(self, x: Array) -> Array:
+        return self.conditioned.screen(self.belief.snap(x)).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         x = self.belief.snap(x)

@@ -24,9 +24,9 @@ SiteChoice = Literal["paper", "union", "witness"]
 # Spacings in length-scales, chosen against rejection sampling (benchmarks/accuracy.py): closer
 # witnesses overstate all gains, sparser ones understate the objective's.
 _MEASURED_SPACING = 0.1
-_WITNESS_SPACING = 0.7
+_WITNESS_SPACING = 0.6
 _MOST_MEASURED = 30
-_MOST_WITNESSES = 20
+_MOST_WITNESSES = 30
 _FILLING = 100
 
 

@@ -18,6 +18,7 @@ _STARTS = 2
 _TOLERANCE = 1e-6
 _REDRAWS = 2
 _PENALTY = 3.0
+_HOPE = 3.0
 
 
 @final
@@ -122,6 +123,23 @@ def _apart(x: Array, order: Index) -> list[int]:
 
 
 @final
+@dataclass(frozen=True)
+class _Judged:
+    """A point on one path: how far outside its limits it is, and its value."""
+
+    infeasible: bool
+    broken: float
+    value: float
+    merit: float
+    point: Array
+
+    def __lt__(self, other: "_Judged") -> bool:
+        if self.infeasible or other.infeasible:
+            return (self.infeasible, self.broken) < (other.infeasible, other.broken)
+        return self.value < other.value
+
+
+@final
 class _Program:
     """One path's constrained minimisation over what moves smoothly."""
 
@@ -148,17 +166,25 @@ class _Program:
 
         Returns the point (D,) and whether it is feasible.
         """
-        tried = list(starts)
+        best = self.judge(starts[0])
         if len(self.moving):
-            tried += [self.solve(start) for start in starts]
-        judged = []
-        for point in tried:
-            self.look(point)
-            broken = -self.margins.min(initial=np.inf)
-            infeasible = broken > _TOLERANCE
-            judged.append((infeasible, broken if infeasible else self.value))
-        best = min(range(len(tried)), key=lambda i: judged[i])
-        return tried[best], not judged[best][0]
+            best = min(best, self.judge(self.solve(starts[0])))
+        expected = self.judge(starts[0]).merit - best.merit
+        for start in starts[1:]:
+            judged = self.judge(start)
+            # Not worth solving if it would have to improve by much more than the first one did.
+            if len(self.moving) and judged.merit - _HOPE * expected < best.merit:
+                judged = min(judged, self.judge(self.solve(start)))
+            best = min(best, judged)
+        return best.point, not best.infeasible
+
+    def judge(self, point: Array) -> "_Judged":
+        self.look(point)
+        broken = max(-self.margins.min(initial=np.inf), 0.0)
+        total = np.minimum(self.margins, 0.0).sum()
+        return _Judged(
+            broken > _TOLERANCE, broken, self.value, self.value - _PENALTY * total, point
+        )
 
     def look(self, point: Array) -> None:
         """Compute all values and slopes at a point (D,), unless they are there."""
