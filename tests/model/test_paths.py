@@ -1,7 +1,6 @@
 """Sample paths: moments of the posterior, gradients, interpolation."""
 
 import numpy as np
-import pytest
 from tests.model.conftest import evidence, thetas
 
 from calamint.model.paths import Bundle, draw_paths
@@ -49,21 +48,15 @@ def test_a_bundle_gives_the_values_of_its_paths_and_their_gradients(kernel_name)
         draw_paths(Posterior.of(evidence(kernel_name, count=n), thetas()), 3, rng)
         for n, rng in ((12, np.random.default_rng(0)), (0, np.random.default_rng(1)))
     ]
-    step = 1e-6
-    for index in range(3):
-        bundle = Bundle(several, index)
-        for x in X:
-            values, gradients = bundle.value_gradient(x)
-            assert values == pytest.approx([p.values(x[None])[index, 0] for p in several])
-            for d in range(2):
-                shift = step * np.eye(2)[d]
-                above, below = (
-                    bundle.value_gradient(x + shift)[0],
-                    bundle.value_gradient(x - shift)[0],
-                )
-                assert np.allclose(
-                    gradients[:, d], (above - below) / (2 * step), rtol=1e-5, atol=1e-6
-                )
+    bundle, step = Bundle(several), 1e-6
+    which = np.arange(len(X)) % 3
+    values, gradients = bundle.value_gradient(which, X)
+    for function, paths in enumerate(several):
+        assert np.allclose(values[:, function], paths.values(X)[which, np.arange(len(X))])
+    for d in range(2):
+        shift = step * np.eye(2)[d]
+        above, below = (bundle.value_gradient(which, X + s)[0] for s in (shift, -shift))
+        assert np.allclose(gradients[..., d], (above - below) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
 def test_replaced_paths_are_the_others():

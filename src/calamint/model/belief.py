@@ -15,7 +15,7 @@ from calamint.model.known import KnownFunction
 from calamint.model.likelihood import Evidence
 from calamint.model.posterior import Posterior
 from calamint.model.probability import log_probability, log_probability_gradient
-from calamint.model.sample import draw_samples
+from calamint.model.sample import FEW_STEPS, draw_samples
 from calamint.problem import Problem
 from calamint.problem.parameters import Array
 
@@ -160,7 +160,10 @@ def believe(
         before = warm.functions[name].process if warm is not None else None
         start = before.theta if isinstance(before, Posterior) else None
         if model.hyperparameters == "sampled":
-            theta = draw_samples(evidence, prior, samples, stream, start)
+            little = len(data[name]) // 20 + 1
+            grown = len(data[name]) - (len(before.inputs) if isinstance(before, Posterior) else 0)
+            steps = FEW_STEPS if start is not None and grown <= little else None
+            theta = draw_samples(evidence, prior, samples, stream, start, steps)
         else:
             use_prior = model.hyperparameters == "map"
             theta = most_probable(evidence, prior, stream, start, use_prior)[None]

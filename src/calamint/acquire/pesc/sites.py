@@ -174,7 +174,10 @@ def _take(blocks: Blocks, at: Index) -> Blocks:
 
 def _root(covariance: Array) -> Array:
     """(…, B, B) any L with L Lᵀ = G, also of a singular G."""
-    values, vectors = np.linalg.eigh(covariance)
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), dtype=float)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 
 
@@ -186,8 +189,12 @@ def _refresh(
     inner = transposed @ (precision[..., None] * root)
     inner += np.eye(inner.shape[-1])
     inner = np.nan_to_num(inner, nan=-1.0, posinf=-1.0, neginf=-1.0)
-    good = np.linalg.eigvalsh(inner)[..., 0].min(-1) > 1e-10
-    inner[~good] = np.eye(inner.shape[-1])
+    try:
+        np.linalg.cholesky(inner)
+        good = np.ones(len(inner), dtype=bool)
+    except np.linalg.LinAlgError:  # which of them it was
+        good = np.linalg.eigvalsh(inner)[..., 0].min(-1) > 1e-10
+        inner[~good] = np.eye(inner.shape[-1])
     covariance = root @ np.linalg.solve(inner, transposed)
     change = (covariance @ (shift - precision * prior_mean)[..., None])[..., 0]
     mean = prior_mean + change

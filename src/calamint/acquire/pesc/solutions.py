@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.candidates import candidate_points
+from calamint.acquire.pesc.program import Local, minimise
 from calamint.model import Belief
 from calamint.model.kernels import Index
 from calamint.model.known import KnownFunction
@@ -18,7 +19,6 @@ _STARTS = 2
 _TOLERANCE = 1e-6
 _REDRAWS = 2
 _PENALTY = 3.0
-_HOPE = 3.0
 
 
 @final
@@ -92,13 +92,17 @@ def _draw(belief: Belief, samples: Index, near: Array, rng: np.random.Generator)
         values = limited.values(x, count)
         violation += np.maximum(limited.low - values, 0.0)
         violation += np.maximum(values - limited.high, 0.0)
+    chosen = [_apart(x, _promising(objective[j], violation[j])) for j in range(count)]
+    which = np.repeat(np.arange(count), [len(starts) for starts in chosen])
+    starts = x[np.concatenate(chosen)]
     moving = np.flatnonzero(belief.problem.space.continuous)
-    points, feasible = np.empty((count, x.shape[1])), np.zeros(count, dtype=bool)
-    for index in range(count):
-        order = _promising(objective[index], violation[index])
-        program = _Program(drawn, index, moving)
-        points[index], feasible[index] = program.best(x[_apart(x, order)])
-    return Solutions(points, feasible, drawn)
+    solved = minimise(_Programs(drawn, which, starts, moving).look, starts[:, moving], _TOLERANCE)
+    starts[:, moving] = solved.points
+    infeasible = solved.violation > _TOLERANCE
+    # For each path the best of its programs: feasible first, then lowest.
+    order = np.lexsort((np.where(infeasible, solved.violation, solved.value), infeasible, which))
+    first = order[np.searchsorted(which[order], np.arange(count))]
+    return Solutions(starts[first], ~infeasible[first], drawn)
 
 
 def _promising(objective: Array, violation: Array) -> Index:
@@ -123,115 +127,45 @@ def _apart(x: Array, order: Index) -> list[int]:
 
 
 @final
-@dataclass(frozen=True)
-class _Judged:
-    """A point on one path: how far outside its limits it is, and its value."""
+class _Programs:
+    """Constrained minimisations of paths over what moves smoothly.
 
-    infeasible: bool
-    broken: float
-    value: float
-    merit: float
-    point: Array
+    which (P,) is the path of each, starts (P, D) hold what does not move.
+    """
 
-    def __lt__(self, other: "_Judged") -> bool:
-        if self.infeasible or other.infeasible:
-            return (self.infeasible, self.broken) < (other.infeasible, other.broken)
-        return self.value < other.value
-
-
-@final
-class _Program:
-    """One path's constrained minimisation over what moves smoothly."""
-
-    def __init__(self, drawn: list[Drawn], index: int, moving: Index) -> None:
-        self.moving = moving
+    def __init__(self, drawn: list[Drawn], which: Index, starts: Array, moving: Index) -> None:
+        self.which, self.starts, self.moving = which, starts, moving
         self.known: list[tuple[int, KnownFunction]] = []
         self.drawn: list[int] = []
         paths = []
-        for i, function in enumerate(drawn):
+        for index, function in enumerate(drawn):
             if isinstance(function.source, KnownFunction):
-                self.known.append((i, function.source))
+                self.known.append((index, function.source))
             else:
-                self.drawn.append(i)
+                self.drawn.append(index)
                 paths.append(function.source)
-        self.bundle = Bundle(paths, index)
+        self.bundle = Bundle(paths)
         low = np.array([function.low for function in drawn])
         high = np.array([function.high for function in drawn])
         self.low, self.high = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
         self.limits = np.concatenate([low[self.low], -high[self.high]])
-        self.point = np.empty(0)
 
-    def best(self, starts: Array) -> tuple[Array, bool]:
-        """The best of the starts and of what the solver makes of them, checked again.
-
-        Returns the point (D,) and whether it is feasible.
-        """
-        best = self.judge(starts[0])
-        if len(self.moving):
-            best = min(best, self.judge(self.solve(starts[0])))
-        expected = self.judge(starts[0]).merit - best.merit
-        for start in starts[1:]:
-            judged = self.judge(start)
-            # Not worth solving if it would have to improve by much more than the first one did.
-            if len(self.moving) and judged.merit - _HOPE * expected < best.merit:
-                judged = min(judged, self.judge(self.solve(start)))
-            best = min(best, judged)
-        return best.point, not best.infeasible
-
-    def judge(self, point: Array) -> "_Judged":
-        self.look(point)
-        broken = max(-self.margins.min(initial=np.inf), 0.0)
-        total = np.minimum(self.margins, 0.0).sum()
-        return _Judged(
-            broken > _TOLERANCE, broken, self.value, self.value - _PENALTY * total, point
-        )
-
-    def look(self, point: Array) -> None:
-        """Compute all values and slopes at a point (D,), unless they are there."""
-        if np.array_equal(point, self.point):
-            return
+    def look(self, problems: Index, free: Array) -> Local:
+        """(n,), (n, d) -> objectives, and how far inside each finite limit."""
+        x = self.starts[problems]
+        x[:, self.moving] = free
         count = len(self.drawn) + len(self.known)
-        values, slopes = np.empty(count), np.empty((count, len(point)))
-        values[self.drawn], slopes[self.drawn] = self.bundle.value_gradient(point)
-        for index, known in self.known:
-            mean, _, gradient, _ = known.moments_gradient(point[None])
-            values[index], slopes[index] = mean[0, 0], gradient[0, 0]
-        self.point, self.value, self.slope = point, float(values[0]), slopes[0, self.moving]
-        # How far inside each finite limit.
-        self.margins = np.concatenate([values[self.low], -values[self.high]]) - self.limits
-        margin_slopes = np.concatenate([slopes[self.low], -slopes[self.high]])
-        self.margin_slopes = margin_slopes[:, self.moving]
-
-    def solve(self, start: Array) -> Array:
-        """What the solver reaches, or the start where it has no answer."""
-        from scipy.optimize import minimize
-
-        def place(free: Array) -> Array:
-            point = start.copy()
-            point[self.moving] = np.clip(free, 0, 1)
-            return point
-
-        def objective(free: Array) -> tuple[float, Array]:
-            self.look(place(free))
-            return self.value, self.slope
-
-        def margins(free: Array) -> Array:
-            self.look(place(free))
-            return self.margins
-
-        def margin_slopes(free: Array) -> Array:
-            self.look(place(free))
-            return self.margin_slopes
-
-        found = minimize(
-            objective,
-            start[self.moving],
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * len(self.moving),
-            constraints={"type": "ineq", "fun": margins, "jac": margin_slopes}
-            if len(self.limits)
-            else (),
-            options={"maxiter": 20, "ftol": 1e-6},
+        values, slopes = np.empty((len(x), count)), np.empty((len(x), count, x.shape[1]))
+        values[:, self.drawn], slopes[:, self.drawn] = self.bundle.value_gradient(
+            self.which[problems], x
         )
-        return place(found.x) if np.all(np.isfinite(found.x)) else start
+        for index, known in self.known:
+            mean, _, gradient, _ = known.moments_gradient(x)
+            values[:, index], slopes[:, index] = mean[0], gradient[0]
+        slopes = slopes[..., self.moving]
+        return Local(
+            values[:, 0],
+            slopes[:, 0],
+            np.concatenate([values[:, self.low], -values[:, self.high]], axis=1) - self.limits,
+            np.concatenate([slopes[:, self.low], -slopes[:, self.high]], axis=1),
+        )

@@ -1,0 +1,220 @@
+"""Many small constrained minimisations at once: sequential quadratic programming in the unit cube.
+
+    minimise f(x) subject to c(x) ≥ 0, 0 ≤ x ≤ 1        for each of P problems
+
+Every iteration asks for all problems that go on in one batch, solves their quadratic models by
+an interior point method, and steps back where f + ρ Σ max(−c, 0) does not fall.
+
+SciPy's SLSQP, one problem after the other, takes 4 ms each on the toy problem, most of it between
+the evaluations; here twenty take 45 ms and a hundred 120 ms.
+
+Shapes: P problems, d variables, m constraints.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.pesc.sites import Mask
+from calamint.model.kernels import Index
+from calamint.problem.parameters import Array
+
+_ITERATIONS = 12  # and twice as many as there are variables
+_SHARES = (1.0, 0.3, 0.05, 0.005)
+_LONGEST_STEP = 0.2
+_FIRST_STEP = 0.05
+_MOST_CUTS = 25
+_SMALLEST_GAP = 1e-9
+_PRICE = 1e3
+_LEAST_CURVATURE = 0.1  # straight functions would leave none
+_SETTLED = 1e-6
+_FIELDS = ("value", "slope", "margins", "margin_slopes")
+
+
+@final
+@dataclass(frozen=True)
+class Local:
+    """f (P,), its slope (P, d), c (P, m) and their slopes (P, m, d)."""
+
+    value: Array
+    slope: Array
+    margins: Array
+    margin_slopes: Array
+
+    @property
+    def violation(self) -> Array:
+        """(P,) how far outside its limits each point is, in all"""
+        return np.maximum(-self.margins, 0.0).sum(-1)
+
+    def take(self, rows: Index) -> "Local":
+        return Local(*(getattr(self, name)[rows] for name in _FIELDS))
+
+    def put(self, rows: Index, other: "Local") -> None:
+        for name in _FIELDS:
+            getattr(self, name)[rows] = getattr(other, name)
+
+
+# Which problems (n,), at points (n, d) -> what is there.
+Look = Callable[[Index, Array], Local]
+
+
+@final
+@dataclass(frozen=True)
+class Solved:
+    """The best point of each problem (P, d), its value (P,) and its violation (P,)."""
+
+    points: Array
+    value: Array
+    violation: Array
+
+
+def minimise(look: Look, starts: Array, tolerance: float) -> Solved:
+    """The best point that each problem meets on its way from its start (P, d).
+
+    Points that are violated by no more than the tolerance count as feasible.
+    """
+    x = starts.copy()
+    count, dimension = x.shape
+    here = look(np.arange(count), x)
+    best = Solved(x.copy(), here.value.copy(), here.violation)
+    size = np.maximum(np.abs(here.slope).max(-1, initial=0.0), 1e-6)
+    curvature = np.eye(dimension) * (size / _FIRST_STEP)[:, None, None]
+    fresh = np.ones(count, dtype=bool)
+    price = np.zeros(count)
+    going = np.arange(count if dimension else 0)
+    for _ in range(_ITERATIONS + 2 * dimension):
+        if len(going) == 0:
+            break
+        at = here.take(going)
+        step, multipliers = _quadratic(curvature[going], at, x[going])
+        # High enough for steps to be worth it, and forgetting what early steps asked for.
+        needed = 1.5 * multipliers.max(-1, initial=0.0)
+        price[going] = np.maximum(needed, 0.5 * (price[going] + needed))
+        share, there = _search(look, going, x[going], at, step, price[going])
+        taken = share[:, None] * step
+        _learn(curvature, fresh, going, taken, at, there, multipliers)
+        x[going] += taken
+        here.put(going, there)
+        _keep(best, going, x[going], there, tolerance)
+        settled = (np.abs(there.value - at.value) < _SETTLED) & (there.violation < tolerance)
+        going = going[(share > 0) & ~settled]
+    return best
+
+
+def _keep(best: Solved, rows: Index, x: Array, there: Local, tolerance: float) -> None:
+    """Remember what is better: feasible and lower, or less far outside."""
+    violation = there.violation
+    met, was_met = violation <= tolerance, best.violation[rows] <= tolerance
+    lower = there.value < best.value[rows]
+    better = np.where(met, ~was_met | lower, ~was_met & (violation < best.violation[rows]))
+    best.points[rows[better]] = x[better]
+    best.value[rows[better]] = there.value[better]
+    best.violation[rows[better]] = violation[better]
+
+
+def _quadratic(curvature: Array, at: Local, x: Array) -> tuple[Array, Array]:
+    """Steps (P, d) that minimise the quadratic models, and the constraints' multipliers (P, m).
+
+        minimise ½ p·B p + g·p + price Σ e   subject to   c + A p = s − e,   s, e ≥ 0
+
+    Bounds have no e; a constraint that cannot be met within a step is broken at its price, so there
+    is always an answer. A primal-dual interior point method, λ the multiplier of s and price − λ
+    that of e; eliminating all but p leaves systems of size d.
+    """
+    count, dimension = x.shape
+    low, high = np.maximum(-x, -_LONGEST_STEP), np.minimum(1 - x, _LONGEST_STEP)
+    unit = np.broadcast_to(np.eye(dimension), curvature.shape)
+    slopes = np.concatenate([at.margin_slopes, unit, -unit], axis=1)
+    across = np.swapaxes(slopes, -1, -2)
+    curvature = curvature + _LEAST_CURVATURE * unit
+    margins = np.concatenate([at.margins, -low, high], axis=1)
+    price = np.full(margins.shape[1], np.inf)
+    price[: at.margins.shape[1]] = _PRICE
+    step = np.zeros((count, dimension))
+    # s, e, λ and price − λ: all stay positive. Of bounds, e is zero and the last infinite.
+    state = np.ones((4, *margins.shape))
+    state[0] = np.maximum(margins, 0.0) + 0.1
+    state[1] = np.where(np.isfinite(price), state[0] - margins, 0.0)
+    state[3] = price - 1
+    pairs = margins.shape[1] + at.margins.shape[1]
+    centring = np.full(count, 0.1)
+    for _ in range(_MOST_CUTS):
+        inside, outside, multiplier, other = state
+        mean_gap = (inside * multiplier + outside * np.minimum(other, _PRICE)).sum(-1) / pairs
+        if mean_gap.max() < 2 * _SMALLEST_GAP:
+            break
+        target = np.maximum(centring * mean_gap, _SMALLEST_GAP)[:, None]
+        soft, hard = inside / multiplier, outside / other
+        to_inside, to_outside = target / multiplier - inside, target / other - outside
+        left = margins + (slopes @ step[..., None])[..., 0] - inside + outside
+        wanted = to_inside - to_outside - left
+        stiffness = 1 / (soft + hard + 1e-10)
+        pull = multiplier + stiffness * wanted
+        right = (across @ pull[..., None] - curvature @ step[..., None])[..., 0] - at.slope
+        system = curvature + across @ (stiffness[..., None] * slopes)
+        change = np.linalg.solve(system, right[..., None])[..., 0]
+        rise = stiffness * (wanted - (slopes @ change[..., None])[..., 0])
+        moves = np.stack([to_inside - soft * rise, to_outside + hard * rise, rise, -rise])
+        # The longest share of the move that leaves everything positive.
+        falling = (moves < 0) & (state > 0)
+        shrink = np.divide(state, -moves, out=np.full(moves.shape, np.inf), where=falling)
+        share = np.minimum(1.0, 0.995 * shrink.min(axis=(0, 2)))
+        step += share[:, None] * change
+        state = state + share[:, None] * moves
+        centring = np.where(share > 0.9, 0.02, 0.3)
+    return np.clip(step, low, high), np.clip(state[2][:, : at.margins.shape[1]], 0.0, _PRICE)
+
+
+def _search(
+    look: Look, going: Index, x: Array, at: Local, step: Array, price: Array
+) -> tuple[Array, Local]:
+    """How much of each step to take (P,), zero where no share helps, and what is there."""
+    violation = at.violation
+    merit = at.value + price * violation
+    fall = np.minimum((at.slope * step).sum(-1) - price * violation, 0.0)
+    share, there = np.zeros(len(going)), at.take(np.arange(len(going)))
+    left = np.arange(len(going))
+    for part in _SHARES:
+        trial = look(going[left], np.clip(x[left] + part * step[left], 0, 1))
+        reached = trial.value + price[left] * trial.violation
+        good = reached <= merit[left] + 1e-4 * part * fall[left]
+        share[left[good]] = part
+        there.put(left[good], trial.take(np.flatnonzero(good)))
+        left = left[~good]
+        if len(left) == 0:
+            break
+    return share, there
+
+
+def _learn(
+    curvature: Array,
+    fresh: Mask,
+    going: Index,
+    taken: Array,
+    at: Local,
+    there: Local,
+    multipliers: Array,
+) -> None:
+    """Powell's damped BFGS update of the Lagrangians' curvatures."""
+    # Limits that could only be broken would lend the model their curvature times the price.
+    multipliers = np.where(multipliers < 0.99 * _PRICE, multipliers, 0.0)
+    change = there.slope - at.slope
+    change -= (multipliers[:, None, :] @ (there.margin_slopes - at.margin_slopes))[:, 0]
+    along = (taken * change).sum(-1)
+    first = fresh[going] & (along > 0)
+    scale = np.maximum((change[first] ** 2).sum(-1) / along[first], _LEAST_CURVATURE)
+    curvature[going[first]] = np.eye(taken.shape[1]) * scale[:, None, None]
+    fresh[going[first]] = False
+    moved = np.flatnonzero(np.abs(taken).max(-1) > 0)
+    going, taken, change, along = going[moved], taken[moved], change[moved], along[moved]
+    bent = (curvature[going] @ taken[..., None])[..., 0]
+    model = (taken * bent).sum(-1)
+    damp = np.minimum(0.8 * model / np.maximum(model - along, 0.8 * model), 1.0)[:, None]
+    change = damp * change + (1 - damp) * bent
+    along = (taken * change).sum(-1)
+    curvature[going] += (
+        change[:, :, None] * change[:, None, :] / along[:, None, None]
+        - bent[:, :, None] * bent[:, None, :] / model[:, None, None]
+    )
