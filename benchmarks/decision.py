@@ -133,8 +133,8 @@ def growth() -> list[str]:
 
 
 def main() -> None:
+    grown = growth()  # first, so that peak memory is its own
     compared = compare()
-    grown = growth()
     text = "\n".join(
         [
             "# A decision: speed and growth",

@@ -20,7 +20,7 @@ class Effort:
 
     candidates: int = 1000  # scored roughly; a tenth of them are scored fully
     starts: int = 5
-    iterations: int = 20
+    iterations: int = 15
 
 
 FINE = Effort()

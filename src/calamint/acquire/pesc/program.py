@@ -21,12 +21,12 @@ from calamint.acquire.pesc.sites import Mask
 from calamint.model.kernels import Index
 from calamint.problem.parameters import Array
 
-_ITERATIONS = 12  # and twice as many as there are variables
+_ITERATIONS = 8  # and twice as many as there are variables
 _SHARES = (1.0, 0.3, 0.05, 0.005)
 _LONGEST_STEP = 0.2
 _FIRST_STEP = 0.05
 _MOST_CUTS = 25
-_SMALLEST_GAP = 1e-9
+_SMALLEST_GAP = 1e-7
 _PRICE = 1e3
 _LEAST_CURVATURE = 0.1  # straight functions would leave none
 _SETTLED = 1e-6
@@ -136,7 +136,7 @@ def _quadratic(curvature: Array, at: Local, x: Array) -> tuple[Array, Array]:
     # s, e, λ and price − λ: all stay positive. Of bounds, e is zero and the last infinite.
     state = np.ones((4, *margins.shape))
     state[0] = np.maximum(margins, 0.0) + 0.1
-    state[1] = np.where(np.isfinite(price), state[0] - margins, 0.0)
+    state[1] = np.where(np.isfinite(price), np.maximum(-margins, 0.0) + 0.1 / _PRICE, 0.0)
     state[3] = price - 1
     pairs = margins.shape[1] + at.margins.shape[1]
     centring = np.full(count, 0.1)
@@ -163,7 +163,7 @@ def _quadratic(curvature: Array, at: Local, x: Array) -> tuple[Array, Array]:
         share = np.minimum(1.0, 0.995 * shrink.min(axis=(0, 2)))
         step += share[:, None] * change
         state = state + share[:, None] * moves
-        centring = np.where(share > 0.9, 0.02, 0.3)
+        centring = np.where(share > 0.7, 0.01, 0.1)
     return np.clip(step, low, high), np.clip(state[2][:, : at.margins.shape[1]], 0.0, _PRICE)
 
 
