@@ -5,7 +5,8 @@
 One dimension, functions from a Gaussian process prior (squared exponential, ℓ = 0.1, ν = 0.01) with
 known hyper-parameters, three regimes of data and one interval constraint; two dimensions with two
 and three constraints. "exact" weighs every cell by its true probability of holding x*; "drawn" uses
-50 drawn solutions. Written to `results/accuracy.md`.
+50 drawn solutions. Written to `results/accuracy.md`, with the first draw of each regime in one
+dimension as a picture beside it (which needs Plotly, Kaleido and a Chrome or Chromium).
 """
 
 import argparse
@@ -27,6 +28,7 @@ from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.rejection import Truth, grid_truth, regular_grid
 from calamint.model import Belief, Data, believe
 from calamint.problem.parameters import Array
+from calamint.show.plots import save
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -107,6 +109,40 @@ def compare(gains: Array, truth: Truth) -> list[float]:
     ]
 
 
+def picture(curves: dict[str, tuple[Array, dict[str, Array]]]) -> None:
+    """Draw gains in bits: a column for each regime, a row for each function and one for the sum."""
+    from plotly import graph_objects
+    from plotly.subplots import make_subplots
+
+    colours = {"rejection sampling": "#222", "witness": "#d1495b", "paper": "#00798c"}
+    figure = make_subplots(3, len(curves), column_titles=list(curves), shared_xaxes=True)
+    for column, (grid, found) in enumerate(curves.values(), start=1):
+        for name, gains in found.items():
+            rows = [gains[:, 0], gains[:, 1:].sum(1), gains.sum(1)]
+            for row, values in enumerate(rows, start=1):
+                figure.add_trace(
+                    graph_objects.Scatter(
+                        x=grid[:, 0],
+                        y=values / np.log(2),
+                        name=name,
+                        line={"color": colours[name]},
+                        showlegend=row == column == 1,
+                    ),
+                    row=row,
+                    col=column,
+                )
+    for row, title in enumerate(("objective", "constraint", "both"), start=1):
+        figure.update_yaxes(title_text=f"{title}, bits", row=row, col=1)
+    figure.update_layout(
+        template="plotly_white",
+        width=1400,
+        height=800,
+        title="Information gains of one draw in each regime",
+        legend={"orientation": "h", "y": -0.05},
+    )
+    save(figure, RESULTS / "accuracy.png")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="PESC's gains against rejection sampling.")
     parser.add_argument("--draws", type=int, default=20, help="problems in each regime (20)")
@@ -118,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
+    curves: dict[str, tuple[Array, dict[str, Array]]] = {}
     for name, case in CASES.items():
         rows: dict[tuple[str, str], list[list[float]]] = {}
         for seed in range(options.draws):
@@ -131,6 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 gains, converged = gains_of(belief, solutions, weights, choice, grid)
                 found = [*compare(gains, truth), converged]
                 rows.setdefault(("exact", choice), []).append(found)
+                if case.dimension == 1 and choice != "union":
+                    shown = curves.setdefault(name, (grid, {"rejection sampling": truth.gains}))[1]
+                    shown.setdefault(choice, gains)
             rng = np.random.default_rng([seed, 1])
             drawn = draw_solutions(belief, 50, grid[:1], rng)
             kept = drawn.points[drawn.feasible]
@@ -149,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(lines[-1], flush=True)
     text = "\n".join(["# Accuracy of PESC's gains", "", str(__doc__), *lines, ""])
     (RESULTS / "accuracy.md").write_text(text)
+    picture(curves)
 
 
 if __name__ == "__main__":

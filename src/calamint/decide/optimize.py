@@ -7,11 +7,11 @@ from typing import Any, final
 
 from calamint.acquire import Acquisition
 from calamint.decide.answers import Recommendation, Suggestion
-from calamint.decide.optimizer import Optimizer, whole
+from calamint.decide.optimizer import Optimizer
 from calamint.decide.results import ResultError
 from calamint.model import Model
 from calamint.problem import Constraint, Params, Problem, ProblemError
-from calamint.problem.parameters import Parameter
+from calamint.problem.parameters import Parameter, whole
 
 
 @final

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Literal, final
 
 import numpy as np
@@ -28,7 +27,7 @@ from calamint.decide.threads import single_threaded
 from calamint.model import Belief, Data, Model, believe, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, finite
+from calamint.problem.parameters import Array, finite, whole
 
 
 @final
@@ -452,10 +451,3 @@ def _check_delta(delta: float) -> float:
     if number is None or not 0 < number < 1:
         raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
     return number
-
-
-def whole(value: object, name: str, lowest: int) -> int:
-    """A whole number of any type as an int."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-        raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
-    return int(value)

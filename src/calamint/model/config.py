@@ -12,7 +12,7 @@ from calamint.model.hyper import Prior
 from calamint.model.kernels import KERNELS, Kernel
 from calamint.problem import Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import finite
+from calamint.problem.parameters import finite, whole
 
 # What can be computed with; noise may be nothing at all.
 _RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise", 0.0, 1e200))
@@ -56,9 +56,7 @@ class Model:
                 f"hyperparameters is {self.hyperparameters!r}:"
                 f" {nearest(str(self.hyperparameters), ways)}"
             )
-        whole = isinstance(self.samples, int) and not isinstance(self.samples, bool)
-        if not whole or self.samples < 1:
-            raise ProblemError(f"samples is {self.samples!r}: write a whole number of at least 1.")
+        object.__setattr__(self, "samples", whole(self.samples, "samples", 1))
         if isinstance(self.lengthscale, np.ndarray):
             object.__setattr__(self, "lengthscale", self.lengthscale.tolist())
         for field, low, high in _RANGES:

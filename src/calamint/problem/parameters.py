@@ -38,6 +38,13 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def whole(value: object, name: str, lowest: int) -> int:
+    """A whole number of any type as an int; `name` is what the sentence about others calls it."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+        raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
+    return int(value)
+
+
 def _check_bounds(kind: str, low: object, high: object, log: object) -> tuple[float, float]:
     numbers = []
     for bound in (low, high):

@@ -142,6 +142,25 @@ def test_gains_are_finite_everywhere_also_at_solutions_and_data():
     assert np.all(np.isfinite(utility.value_gradient(x.clip(0, 1))[1]))
 
 
+def test_gradients_close_to_a_solution():
+    """Right beyond 0.01 length-scales of an x*; inside, where the gain jumps, only bounded."""
+    utility, _ = information(hyperparameters="map", lengthscale=0.3, solutions=6)
+    angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    centres = utility.solutions[np.all(np.abs(utility.solutions - 0.5) < 0.45, axis=1)]
+    assert len(centres) >= 2
+    outside = (centres[:, None] + 0.02 * 0.3 * ring).reshape(-1, 2)
+    _, gradient = utility.value_gradient(outside)
+    step = 1e-6
+    for d in range(2):
+        shift = step * np.eye(2)[d]
+        difference = (utility.value(outside + shift) - utility.value(outside - shift)) / (2 * step)
+        assert np.allclose(gradient[:, d], difference, rtol=1e-3, atol=1e-3)
+    for radius in (1e-3, 1e-5, 1e-8, 0.0):
+        _, gradient = utility.value_gradient((centres[:, None] + radius * ring).reshape(-1, 2))
+        assert np.all(np.abs(gradient) < 1e6)
+
+
 def test_nothing_is_left_to_learn_at_noise_free_measurements():
     utility, inputs = information(noise=0)
     assert np.all(np.abs(utility.gains(inputs)) < 0.05)

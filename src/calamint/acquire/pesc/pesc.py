@@ -13,7 +13,7 @@ from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.problem import ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array
+from calamint.problem.parameters import Array, whole
 
 
 @final
@@ -79,9 +79,8 @@ class PESC(Acquisition):
         choices = ("witness", "union", "paper")
         if sites not in choices:
             raise ProblemError(f"sites is {sites!r}: {nearest(str(sites), choices)}")
-        if solutions is not None and (not isinstance(solutions, int) or solutions < 1):
-            raise ProblemError(f"solutions is {solutions!r}: write a whole number of at least 1.")
-        self.solutions, self.sites = solutions, sites
+        self.solutions = None if solutions is None else whole(solutions, "solutions", 1)
+        self.sites = sites
 
     def prepare(
         self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator
