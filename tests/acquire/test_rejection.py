@@ -55,7 +55,7 @@ def test_as_acquisitions_they_make_progress(method):
     for _ in range(14):
         job = optimizer.ask()
         optimizer.tell(job, solved.evaluate(job.params))
-    assert {decision.kind for decision in optimizer.decisions} == {"initial", "model"}
+    assert {decision.kind for decision in optimizer.decisions} == {"initial", "full"}
     assert solved.gap(optimizer.recommend().params, tolerance=1e-6) < 0.2
 
 

@@ -38,7 +38,7 @@ def test_the_initial_design_has_the_stated_size_and_fills_the_space():
     optimizer = cm.Optimizer(problem(), seed=0)
     assert optimizer.initial == 3
     run(optimizer, 4)
-    assert [decision.kind for decision in optimizer.decisions] == ["initial"] * 3 + ["model"]
+    assert [decision.kind for decision in optimizer.decisions] == ["initial"] * 3 + ["full"]
     assert cm.Optimizer(problem(space={f"x{i}": cm.Real(0, 1) for i in range(9)})).initial == 10
     points = [tuple(record.params.values()) for record in optimizer.history[:3]]
     assert len(set(points)) == 3
@@ -50,7 +50,7 @@ def test_added_measurements_count_towards_the_initial_design():
     for x in (0.1, 0.5, 0.9):
         optimizer.add({"x": x, "y": x}, measure({"x": x, "y": x}))
     run(optimizer, 1)
-    assert optimizer.decisions[0].kind == "model"
+    assert optimizer.decisions[0].kind == "full"
 
 
 @pytest.mark.parametrize("acquisition", ["pesc", "eic", "random"])
@@ -352,8 +352,12 @@ def test_before_any_data_it_answers_from_the_prior():
         (lambda: cm.Optimizer("x"), ["problem is 'x'"]),
         (lambda: cm.Optimizer(problem(), "eci"), ["acquisition is 'eci'", "'eic'"]),
         (lambda: cm.Optimizer(problem(), 3), ["acquisition is 3"]),
-        (lambda: cm.Optimizer(toy().problem), ["only some functions", "coupled()"]),
-        (lambda: cm.Optimizer(toy().problem, "eic"), ["only some functions", "coupled()"]),
+        (lambda: cm.Optimizer(toy().problem, "eic"), ["only some functions", "'pesc'"]),
+        (lambda: cm.Optimizer(problem(), rationality=-1), ["rationality is -1", "'batch'"]),
+        (lambda: cm.Optimizer(problem(), rationality="never"), ["rationality is 'never'"]),
+        (lambda: cm.Optimizer(problem(), fantasies=0), ["fantasies is 0", "at least 1"]),
+        (lambda: cm.Optimizer(problem()).ask(task="trian"), ["task is 'trian'"]),
+        (lambda: cm.Optimizer(problem()).ask(resource="gpu"), ["resource is 'gpu'"]),
         (lambda: cm.Optimizer(problem(), seed=-1), ["seed is -1"]),
         (lambda: cm.Optimizer(problem(), initial=-1), ["initial is -1"]),
         (lambda: cm.Optimizer(problem(), delta=0), ["delta is 0", "between 0 and 1"]),
@@ -496,7 +500,7 @@ class TestWhatAReviewerBroke:
         optimizer.add({"x": 0.2, "y": 0.1}, {"c": (-5, 0)})
         assert math.isfinite(optimizer.recommend().objective)
         optimizer.ask()
-        assert optimizer.decisions[-1].kind == "model"
+        assert optimizer.decisions[-1].kind == "full"
 
     def test_a_belief_that_steps_down_says_so(self, monkeypatch):
         from calamint.model import belief
@@ -507,7 +511,7 @@ class TestWhatAReviewerBroke:
         monkeypatch.setattr(belief, "draw_samples", broken)
         optimizer = cm.Optimizer(problem(), seed=0)
         run(optimizer, 4)
-        assert optimizer.decisions[-1].kind == "model"
+        assert optimizer.decisions[-1].kind == "full"
         assert "not positive definite" in optimizer.decisions[-1].warnings[0]
         assert math.isfinite(optimizer.recommend().objective)
 
@@ -535,7 +539,7 @@ class TestWhatAReviewerBroke:
     def test_huge_values_and_limits(self):
         optimizer = cm.Optimizer(problem(constraints=["c <= 1e300", "c >= -1e300"]), model=FAST)
         run(optimizer, 5, lambda params: {k: 1e290 * v for k, v in measure(params).items()})
-        assert optimizer.decisions[-1].kind == "model"
+        assert optimizer.decisions[-1].kind == "full"
         assert math.isfinite(optimizer.recommend().objective)
 
     def test_numpy_numbers_are_numbers(self):

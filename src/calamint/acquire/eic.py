@@ -44,6 +44,7 @@ def log_improvement(z: Array) -> tuple[Array, Array]:
 class LogEIC(Utility):
     belief: Belief
     incumbent: Incumbent
+    logarithmic = True
 
     def value(self, x: Array) -> Array:
         x = self.belief.snap(x)

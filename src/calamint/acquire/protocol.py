@@ -23,12 +23,18 @@ class Incumbent:
 
 
 class Utility(ABC):
-    """How useful a measurement of everything would be at each input, on a scale that only ranks.
+    """How useful a measurement would be at each input, on a scale that only ranks.
 
-    A utility that is known only at some points (k, D) lists them in `points`.
+    A utility that is known only at some points (k, D) lists them in `points`. One whose scale is
+    logarithmic says so: costs are then subtracted, not divided by.
+
+    A separable utility is a sum of shares, one for each function in the order of
+    `problem.functions`; a task is worth the shares of what it measures. Any other has one share,
+    for measuring everything.
     """
 
     points: Array | None = None
+    logarithmic: bool = False
 
     @property
     def near(self) -> Array:
@@ -37,15 +43,23 @@ class Utility(ABC):
 
     @abstractmethod
     def value(self, x: Array) -> Array:
-        """(n, D) -> (n,)"""
-
-    def screen(self, x: Array) -> Array:
-        """(n, D) -> (n,) what will do to tell promising inputs from others, if that is cheaper."""
-        return self.value(x)
+        """(n, D) -> (n,) of measuring everything"""
 
     @abstractmethod
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
+
+    def shares(self, x: Array) -> Array:
+        """(n, D) -> (n, S)"""
+        return self.value(x)[:, None]
+
+    def screen(self, x: Array) -> Array:
+        """(n, D) -> (n, S) what will do to tell promising inputs from others, if it is cheaper."""
+        return self.shares(x)
+
+    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        """(n, D), (n, S) -> weighted sums of shares (n,), each with its gradient (n, D)."""
+        return self.value_gradient(x)
 
 
 class Acquisition(ABC):
@@ -59,3 +73,13 @@ class Acquisition(ABC):
     @abstractmethod
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         """The utility under this belief."""
+
+    def update(
+        self,
+        last: Utility,  # noqa: ARG002
+        belief: Belief,
+        incumbent: Incumbent,
+        rng: np.random.Generator,
+    ) -> Utility:
+        """The utility after some more data, under the same hyper-parameters; roughly will do."""
+        return self.prepare(belief, incumbent, rng)

@@ -102,11 +102,17 @@ class GridInformation(Utility):
         nearest = ((x[:, None] - self._grid) ** 2).sum(-1).argmin(axis=1)
         return self._gains[nearest]
 
+    def shares(self, x: Array) -> Array:
+        return self.gains(x)
+
     def value(self, x: Array) -> Array:
         return self.gains(x).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         return self.value(x), np.zeros_like(x)
+
+    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
+        return (self.gains(x) * weights).sum(-1), np.zeros_like(x)
 
 
 def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:

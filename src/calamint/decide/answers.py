@@ -12,10 +12,15 @@ from calamint.problem.parameters import Array
 @final
 @dataclass(frozen=True)
 class Suggestion:
-    """A job to run: a task, its input, and the resources that are booked for it.
+    """A job to run: a task, its input, and the resources that are booked for it, and why.
 
-    bits  what the job is expected to tell about the constrained optimum, by function; empty where
-          no model was asked
+    bits     what it is expected to tell about the constrained optimum, by function; empty where no
+             model was asked, or one that does not count in bits
+    cost     what it is expected to cost
+    values   what it and the best jobs of the tasks that it competed with are worth for their cost:
+             bits per cost where there are bits
+    update   "full" or "partial"; "initial" for the space-filling start, "random", or "fallback"
+    seconds  that the decision took
     """
 
     number: int
@@ -23,15 +28,38 @@ class Suggestion:
     params: Params
     resources: tuple[str, ...]
     bits: dict[str, float] = field(default_factory=dict, compare=False)
+    cost: float = field(default=1.0, compare=False)
+    values: dict[str, float] = field(default_factory=dict, compare=False)
+    update: str = field(default="full", compare=False)
+    seconds: float = field(default=0.0, compare=False)
     point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    @property
+    def bits_per_cost(self) -> float:
+        return sum(self.bits.values()) / self.cost
+
+    @property
+    def runners_up(self) -> dict[str, float]:
+        """The other tasks and what their best jobs are worth for their cost, best first."""
+        others = ((task, value) for task, value in self.values.items() if task != self.task)
+        return dict(sorted(others, key=lambda pair: -pair[1]))
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
         sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
         if not self.bits:
             return sentence
-        shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
-        return f"{sentence}: {sum(self.bits.values()):.3g} bits are expected ({shares})"
+        total = f"{sum(self.bits.values()):.3g} bits are expected"
+        if len(self.bits) > 1:
+            shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
+            total += f" ({shares})"
+        if self.cost != 1:
+            total += f" at a cost of {self.cost:.3g}"
+        others = ", ".join(f"{task} {value:.3g}" for task, value in self.runners_up.items())
+        if others:
+            per = "bits per cost" if self.cost != 1 else "bits"
+            total += f"; next best, in {per}: {others}"
+        return f"{sentence}: {total}"
 
 
 @final
@@ -83,10 +111,15 @@ class Prediction:
 @final
 @dataclass(frozen=True)
 class Decision:
-    """How a suggestion came about: "initial" design, "model" or the "fallback" of a failure."""
+    """How a suggestion came about.
+
+    kind     "full" or "partial" update of the model; "initial" design, "random" input, or the
+             "fallback" of a failure
+    seconds  by stage, and in total
+    """
 
     number: int
-    kind: Literal["initial", "model", "random", "fallback"]
+    kind: Literal["initial", "full", "partial", "random", "fallback"]
     seconds: dict[str, float]
     warnings: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """Which tasks can start now, and on what: no resource ever runs more jobs than its capacity."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from calamint.problem import Graph
 
@@ -12,9 +12,45 @@ def free_capacity(graph: Graph, booked: Iterable[tuple[str, ...]]) -> dict[str, 
     return {resource: capacity - used[resource] for resource, capacity in graph.resources.items()}
 
 
-def placement(graph: Graph, task: str, free: dict[str, int]) -> tuple[str, ...] | None:
-    """The first alternative of a task whose resources are all free, or None."""
+def placement(
+    graph: Graph, task: str, free: Mapping[str, int], on: str | None = None
+) -> tuple[str, ...] | None:
+    """The first alternative of a task whose resources are all free (and include `on`), or None."""
     for resources in graph.tasks[task].runs_on or ():
-        if all(free[resource] > 0 for resource in resources):
+        if (on is None or on in resources) and all(free[resource] > 0 for resource in resources):
             return resources
     return None
+
+
+def contest(
+    graph: Graph,
+    free: Mapping[str, int],
+    waiting: Collection[str],
+    resource: str | None = None,
+    task: str | None = None,
+) -> dict[str, tuple[str, ...]]:
+    """The tasks that compete for the first resource that any can use, with their resources.
+
+    waiting  tasks for which resources are held: only they may take what they can run on
+    """
+    tasks = list(graph.tasks) if task is None else [task]
+    held = {word for name in waiting for word in graph.reach(name)}
+    for word in graph.resources if resource is None else [resource]:
+        places = {}
+        for name in tasks:
+            place = placement(graph, name, free, word)
+            if place is not None and (name in waiting or not held & set(place)):
+                places[name] = place
+        if places:
+            return places
+    return {}
+
+
+def blocked(graph: Graph, free: Mapping[str, int]) -> list[str]:
+    """Tasks that could use a free resource, if only the others that they need were free too."""
+    return [
+        task
+        for task in graph.tasks
+        if placement(graph, task, free) is None
+        and any(free[resource] > 0 for resource in graph.reach(task))
+    ]

@@ -1,6 +1,10 @@
-"""Finding the best input: many candidates at once, then a joint ascent from the best of them."""
+"""Finding the best job: many candidates at once, then a joint ascent from the best of them.
 
-from collections.abc import Callable
+Tasks compete: each is worth the shares of what it measures, for its cost, and each has its own best
+input. All tasks' candidates are scored together, and all their starts climb together.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -8,6 +12,7 @@ import numpy as np
 
 from calamint.acquire import Utility
 from calamint.acquire.candidates import candidate_points, mixtures
+from calamint.decide.costs import Price
 from calamint.model.kernels import Index
 from calamint.problem import Choice, Integer, Space
 from calamint.problem.parameters import Array
@@ -18,12 +23,13 @@ from calamint.problem.parameters import Array
 class Effort:
     """How hard to look."""
 
-    candidates: int = 1000  # scored roughly; a tenth of them are scored fully
-    starts: int = 5
-    iterations: int = 15
+    candidates: int  # scored roughly; a tenth of them are scored fully
+    starts: int  # for each task
+    iterations: int
 
 
-FINE = Effort()
+FINE = Effort(1000, 5, 15)
+COARSE = Effort(200, 2, 5)
 
 # Lengths in the unit cube; a rise relative to the height.
 _SHORT, _LONGEST, _SHORTEST = 0.02, 0.2, 1e-7
@@ -32,33 +38,120 @@ _RISE = 1e-4
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
+@final
+@dataclass(frozen=True)
+class Contender:
+    """A task in the competition: the weights of the utility's shares (S,), and its price."""
+
+    task: str
+    weights: Array
+    price: Price
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """A task's best input (D,), what it is worth there for its cost, and that cost."""
+
+    task: str
+    point: Array
+    height: float
+    cost: float
+
+
 def maximise(
     utility: Utility,
+    contenders: Sequence[Contender],
     space: Space,
     near: Array,
     rng: np.random.Generator,
     effort: Effort = FINE,
-) -> tuple[Array, float]:
-    """The input (D,) of highest utility found, with that utility.
+) -> list[Found]:
+    """The best input found for every task, in the order given.
 
     near  (k, D) points whose neighbourhoods deserve a closer look
     """
+    arena = _Arena(utility, contenders)
     if utility.points is not None:
-        heights = utility.value(utility.points)
-        best = int(np.argmax(heights))
-        return utility.points[best], float(heights[best])
+        heights = arena.scores(utility.points, utility.shares(utility.points))
+        best = heights.argmax(axis=1)
+        return [arena.found(t, utility.points[i], heights[t, i]) for t, i in enumerate(best)]
     candidates = candidate_points(space, effort.candidates, near, rng)
     if len(utility.near):
         candidates = candidates[effort.candidates // 2 :]
         mixed = mixtures(utility.near, effort.candidates // 3, rng)
         candidates = np.vstack([candidates, space.snap(mixed)])
-    screened = np.argsort(-utility.screen(candidates), kind="stable")
-    candidates = candidates[screened[: effort.candidates // 10]]
-    starts = candidates[_distinct_best(utility.value(candidates), candidates, effort.starts)]
-    points, heights = ascend(utility.value_gradient, starts, space, effort.iterations)
-    best = int(np.argmax(heights))
-    point, height = points[best], float(heights[best])
-    return _settle(utility, space, point, height, effort.iterations)
+    roughly = arena.scores(candidates, utility.screen(candidates))
+    most = -(-effort.candidates // 10) // len(contenders) + effort.starts
+    order = np.argsort(-roughly, axis=1, kind="stable")[:, :most]
+    candidates = candidates[np.unique(order)]
+    fully = arena.scores(candidates, utility.shares(candidates))
+    chosen = [_distinct_best(row, candidates, effort.starts) for row in fully]
+    owner = np.repeat(np.arange(len(contenders)), [len(starts) for starts in chosen])
+    starts = candidates[np.concatenate(chosen)]
+    points, heights = ascend(
+        lambda rows, x: arena.value_gradient(owner[rows], x), starts, space, effort.iterations
+    )
+    winners = []
+    for t in range(len(contenders)):
+        own = np.flatnonzero(owner == t)
+        best = own[np.argmax(heights[own])]
+        point, height = arena.settle(t, space, points[best], heights[best], effort.iterations)
+        winners.append(arena.found(t, point, height))
+    return winners
+
+
+@final
+class _Arena:
+    """What each contender is worth at each input, for its cost."""
+
+    def __init__(self, utility: Utility, contenders: Sequence[Contender]) -> None:
+        self.utility, self.contenders = utility, contenders
+        self.weights = np.array([contender.weights for contender in contenders])
+
+    def scores(self, x: Array, shares: Array) -> Array:
+        """(n, D), (n, S) -> (T, n)"""
+        values = self.weights @ shares.T
+        costs = np.array([contender.price.at(x) for contender in self.contenders])
+        return values - np.log(costs) if self.utility.logarithmic else values / costs
+
+    def value_gradient(self, owner: Index, x: Array) -> tuple[Array, Array]:
+        """Contenders (n,) at inputs (n, D) -> (n,) and gradients (n, D)."""
+        value, gradient = self.utility.weighted(x, self.weights[owner])
+        cost, cost_x = np.empty(len(x)), np.empty(x.shape)
+        for t in np.unique(owner):
+            own = owner == t
+            cost[own], cost_x[own] = self.contenders[t].price.with_gradient(x[own])
+        relative = cost_x / cost[:, None]
+        if self.utility.logarithmic:
+            return value - np.log(cost), gradient - relative
+        value = value / cost
+        return value, gradient / cost[:, None] - value[:, None] * relative
+
+    def found(self, t: int, point: Array, height: float) -> Found:
+        cost = float(self.contenders[t].price.at(point[None])[0])
+        return Found(self.contenders[t].task, point, float(height), cost)
+
+    def settle(
+        self, t: int, space: Space, point: Array, height: float, iterations: int
+    ) -> tuple[Array, float]:
+        """Try the neighbouring integers and the other options until none is better."""
+        for _ in range(20):
+            neighbours = discrete_neighbours(space, point)
+            if len(neighbours) == 0:
+                break
+            values = self.scores(neighbours, self.utility.shares(neighbours))[t]
+            best = int(np.argmax(values))
+            if not values[best] > height:
+                break
+            moved, heights = ascend(
+                lambda rows, x: self.value_gradient(np.full(len(rows), t), x),
+                neighbours[best][None],
+                space,
+                iterations,
+            )
+            point, height = moved[0], float(heights[0])
+        return point, height
 
 
 def _distinct_best(values: Array, points: Array, count: int) -> list[int]:
@@ -74,12 +167,14 @@ def _distinct_best(values: Array, points: Array, count: int) -> list[int]:
 
 
 def ascend(
-    value_gradient: Callable[[Array], tuple[Array, Array]],
+    value_gradient: Callable[[Index, Array], tuple[Array, Array]],
     starts: Array,
     space: Space,
     iterations: int,
 ) -> tuple[Array, Array]:
     """(s, D) -> the best points reached and their values (s,), moving only what moves smoothly.
+
+    `value_gradient` is asked for some of the starts (n,), each at a point of its own (n, D).
 
     BFGS in the box for all starts at once: every iteration is one batch, but each start has its own
     curvature, step and end. Handing SciPy's L-BFGS-B the sum of all starts needs three times as
@@ -87,7 +182,7 @@ def ascend(
     """
     moving = np.flatnonzero(space.continuous)
     points = starts.copy()
-    values, slopes = value_gradient(points)
+    values, slopes = value_gradient(np.arange(len(points)), points)
     if len(moving) == 0:
         return points, values
     slopes = _finite(slopes[:, moving])
@@ -102,7 +197,7 @@ def ascend(
         trial = points[at]
         trial[:, moving] = np.clip(here + step, 0, 1)
         step = trial[:, moving] - here
-        new_values, new_slopes = value_gradient(trial)
+        new_values, new_slopes = value_gradient(at, trial)
         new_slopes = _finite(new_slopes[:, moving])
         promised = (slopes[at] * step).sum(-1)
         with np.errstate(all="ignore"):  # a start may be where there is no value at all
@@ -158,23 +253,6 @@ def _learn(inverse: Array, fresh: Mask, at: Index, step: Array, fall: Array) -> 
     left = unit - outer * fall[:, None, :]
     updated = left @ inverse[at] @ np.swapaxes(left, -1, -2)
     inverse[at] = updated + outer * step[:, None, :]
-
-
-def _settle(
-    utility: Utility, space: Space, point: Array, height: float, iterations: int
-) -> tuple[Array, float]:
-    """Try the neighbouring integers and the other options until none is better."""
-    for _ in range(20):
-        neighbours = discrete_neighbours(space, point)
-        if len(neighbours) == 0:
-            break
-        values = utility.value(neighbours)
-        best = int(np.argmax(values))
-        if not values[best] > height:
-            break
-        moved, heights = ascend(utility.value_gradient, neighbours[best][None], space, iterations)
-        point, height = moved[0], float(heights[0])
-    return point, height
 
 
 def discrete_neighbours(space: Space, point: Array) -> Array:

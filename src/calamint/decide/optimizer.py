@@ -1,14 +1,14 @@
 """The in-memory core: ask what to measure next, tell what was found, ask where the optimum is."""
 
 import math
-import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import ACQUISITIONS, PESC, Acquisition, Incumbent
+from calamint.acquire import ACQUISITIONS, PESC, Acquisition
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc import Information
 from calamint.decide.answers import (
@@ -19,12 +19,15 @@ from calamint.decide.answers import (
     Record,
     Suggestion,
 )
-from calamint.decide.booking import free_capacity, placement
-from calamint.decide.maximise import maximise
+from calamint.decide.booking import blocked, contest, free_capacity, placement
+from calamint.decide.clock import Clock
+from calamint.decide.costs import SHORTEST, check_costs
+from calamint.decide.history import met, near_points, rank
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
+from calamint.decide.thinker import Choice, Known, Rationality, Thinker, in_bits
 from calamint.decide.threads import single_threaded
-from calamint.model import Belief, Data, Model, believe, check_known
+from calamint.model import Belief, Data, Model, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, finite, whole
@@ -39,11 +42,15 @@ class Optimizer:
                  improvement), "rs" or "rsdg" (rejection sampling) or "random"; or one with
                  settings, such as `PESC(solutions=50)`
     model        how functions are modelled: `cm.Model(...)`
-    seed         same seed and same results give the same suggestions
-    initial      how many space-filling inputs come first; by default one more than there are
-                 parameters, and at least three
+    seed         same seed, same results and same durations give the same suggestions
+    initial      how many space-filling inputs every function is measured at first; by default one
+                 more than there are parameters, and at least three
     delta        1 − δ is the probability of feasibility that an incumbent must have
-    clock        where decision times are read from
+    rationality  the share γ of the time that full updates may take, the others are partial;
+                 infinity: all are full, zero: only the first; or "batch": full after new results,
+                 partial while resources are being filled
+    fantasies    how often the results of pending jobs are imagined; one takes what is expected
+    clock        where time is read from
     """
 
     def __init__(
@@ -54,7 +61,9 @@ class Optimizer:
         seed: int = 0,
         initial: int | None = None,
         delta: float = 0.05,
-        clock: Callable[[], float] = time.perf_counter,
+        rationality: Rationality = math.inf,
+        fantasies: int = 1,
+        clock: Clock | None = None,
     ) -> None:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
@@ -70,12 +79,23 @@ class Optimizer:
         self.model = model if model is not None else Model()
         self.model.check(problem)
         check_known(problem)
+        check_costs(problem)
         self.acquisition = _acquisition(acquisition, problem)
         self.seed = whole(seed, "seed", 0)
         usual = max(3, len(problem.space) + 1)
         self.initial = usual if initial is None else whole(initial, "initial", 0)
         self.delta = _check_delta(delta)
-        self._clock = clock
+        self.clock = clock if clock is not None else Clock()
+        self._thinker = Thinker(
+            problem,
+            self.acquisition,
+            self.model,
+            self.delta,
+            self.seed,
+            _check_rationality(rationality),
+            whole(fantasies, "fantasies", 1),
+            self.clock,
+        )
         self.history: list[Record] = []
         self.decisions: list[Decision] = []
         self._pending: dict[int, Suggestion] = {}
@@ -83,10 +103,10 @@ class Optimizer:
         self._failures: list[tuple[Suggestion, str]] = []
         dimension = problem.space.dimension
         self._data = {name: Data.empty(dimension) for name in problem.measured}
+        self._durations = {name: Data.empty(dimension) for name in problem.tasks}
         self._design = np.empty((0, dimension))
-        self._last: Belief | None = None
-        self._measured_belief: tuple[int, Belief] | None = None
-        self._stepped_down: dict[int, str] = {}
+        self._designed: Counter[str] = Counter()
+        self._passed_over: Counter[str] = Counter()
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -96,52 +116,125 @@ class Optimizer:
         return tuple(self._pending.values())
 
     @single_threaded
-    def ask(self) -> Suggestion | None:
-        """The next job, with its resources booked; None while no task can start."""
-        number = len(self.decisions)
-        rng = np.random.default_rng([self.seed, number])
-        free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
-        places = {task: placement(self.problem.graph, task, free) for task in self.problem.tasks}
-        runnable = [task for task, place in places.items() if place is not None]
-        if not runnable:
+    def ask(self, resource: str | None = None, task: str | None = None) -> Suggestion | None:
+        """The next job, with its resources booked; None while no task can start.
+
+        Tasks compete for the first free resource in the order declared, or for the given one; or
+        only the given task is asked about.
+        """
+        graph = self.problem.graph
+        for name, given, known in (
+            ("resource", resource, graph.resources),
+            ("task", task, graph.tasks),
+        ):
+            if given is not None and given not in known:
+                raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
+        free = free_capacity(graph, [job.resources for job in self.pending])
+        # A task that needs several resources might wait for ever while others take them in turns.
+        patience = 2 * sum(graph.resources.values()) + 2
+        waiting = [name for name in blocked(graph, free) if self._passed_over[name] > patience]
+        waiting += [
+            name
+            for name in graph.tasks
+            if self._passed_over[name] > patience and placement(graph, name, free)
+        ]
+        places = contest(graph, free, waiting, resource, task)
+        if not places:
             return None
-        task = runnable[int(rng.integers(len(runnable)))]
-        point, bits, decision = self._decide(number, rng)
-        params = self.problem.space.decode(point)
-        place = places[task]
-        assert place is not None
-        point = self.problem.space.encode(params)
-        suggestion = Suggestion(number, task, params, place, bits, point)
+        suggestion, decision = self._decide(len(self.decisions), places)
         self.decisions.append(decision)
         # A copy: what the caller does to the parameters must not reach the records.
-        self._pending[number] = replace(suggestion, params=dict(params))
+        self._pending[suggestion.number] = replace(suggestion, params=dict(suggestion.params))
+        self._passed_over.update(name for name in blocked(graph, free))
+        self._passed_over[suggestion.task] = 0
         return suggestion
 
+    def ask_all(self) -> list[Suggestion]:
+        """Jobs for all free capacity."""
+        jobs = []
+        while (job := self.ask()) is not None:
+            jobs.append(job)
+        return jobs
+
     def _decide(
-        self, number: int, rng: np.random.Generator
-    ) -> tuple[Array, dict[str, float], Decision]:
+        self, number: int, places: Mapping[str, tuple[str, ...]]
+    ) -> tuple[Suggestion, Decision]:
+        rng = np.random.default_rng([self.seed, number])
         space = self.problem.space
-        begin = self._clock()
-        if len(self.history) + len(self._pending) < self.initial:
-            point = self._design_point(number)
-            return point, {}, Decision(number, "initial", {"total": self._clock() - begin})
-        if not self.acquisition.uses_model:
-            point = space.snap(rng.random(space.dimension))
-            return point, {}, Decision(number, "random", {"total": self._clock() - begin})
+        begin = self.clock.now()
+        self.clock.start()
         warnings: list[str] = []
-        # A decision always comes back: fewer samples if the model fails, and at last no model.
-        for model in (self.model, replace(self.model, hyperparameters="map")):
-            try:
-                point, bits, seconds = self._decide_by_model(model, rng)
-            except Exception as error:
-                warnings.append(f"{model.hyperparameters} model: {type(error).__name__}: {error}")
-            else:
-                stepped_down = self._stepped_down.get(len(self.history))
-                warnings += [stepped_down] if stepped_down else []
-                return point, bits, Decision(number, "model", seconds, tuple(warnings))
-        seconds = {"total": self._clock() - begin}
-        point = self._design_point(number)
-        return point, {}, Decision(number, "fallback", seconds, tuple(warnings))
+        task = self._to_begin_with(places)
+        if task is not None:
+            kind, point = "initial", self._design_point(self._designed[task])
+            self._designed[task] += 1
+        elif not self.acquisition.uses_model:
+            task = list(places)[int(rng.integers(len(places)))]
+            kind, point = "random", space.snap(rng.random(space.dimension))
+        else:
+            # A decision always comes back: fewer samples if the model fails, and at last no model.
+            for model in (self.model, replace(self.model, hyperparameters="map")):
+                try:
+                    choice = self._thinker.choose(list(places), self._known(), model, rng)
+                except Exception as error:
+                    warnings.append(
+                        f"{model.hyperparameters} model: {type(error).__name__}: {error}"
+                    )
+                else:
+                    stepped_down = self._thinker.stepped_down.get(len(self.history))
+                    warnings += [stepped_down] if stepped_down else []
+                    return self._chosen(number, places, choice, tuple(warnings))
+            task = list(places)[int(rng.integers(len(places)))]
+            kind, point = "fallback", self._design_point(number)
+        self.clock.thought(kind)
+        seconds = {"total": self.clock.now() - begin}
+        params = space.decode(point)
+        suggestion = Suggestion(
+            number,
+            task,
+            params,
+            places[task],
+            update=kind,
+            seconds=seconds["total"],
+            point=space.encode(params),
+        )
+        return suggestion, Decision(number, kind, seconds, tuple(warnings))  # type: ignore[arg-type]
+
+    def _chosen(
+        self,
+        number: int,
+        places: Mapping[str, tuple[str, ...]],
+        choice: Choice,
+        warnings: tuple[str, ...],
+    ) -> tuple[Suggestion, Decision]:
+        best = choice.best
+        params = self.problem.space.decode(best.point)
+        suggestion = Suggestion(
+            number,
+            best.task,
+            params,
+            places[best.task],
+            bits=choice.bits,
+            cost=best.cost,
+            values=choice.values,
+            update=choice.kind,
+            seconds=choice.seconds["total"],
+            point=self.problem.space.encode(params),
+        )
+        return suggestion, Decision(number, choice.kind, choice.seconds, warnings)
+
+    def _to_begin_with(self, places: Mapping[str, tuple[str, ...]]) -> str | None:
+        """The task that is furthest from having its functions measured at the initial inputs."""
+        coming = Counter(
+            name for job in self.pending for name in self.problem.tasks[job.task].measures
+        )
+        done = {
+            task: min(len(self._data[name]) + coming[name] for name in measures)
+            for task in places
+            if (measures := self.problem.tasks[task].measures)
+        }
+        least = min(done, key=lambda task: done[task])
+        return least if done[least] < self.initial else None
 
     def _design_point(self, number: int) -> Array:
         """The number-th point of one fixed space-filling sequence."""
@@ -150,86 +243,8 @@ class Optimizer:
             self._design = space_filling(self.problem.space, max(64, 2 * number), rng)
         return self._design[number]
 
-    def _decide_by_model(
-        self, model: Model, rng: np.random.Generator
-    ) -> tuple[Array, dict[str, float], dict[str, float]]:
-        times = [self._clock()]
-        belief = self._believe(model)
-        self._last = belief
-        times.append(self._clock())
-        incumbent = self._incumbent(belief, rng)
-        times.append(self._clock())
-        utility = self.acquisition.prepare(self._with_pending(belief), incumbent, rng)
-        times.append(self._clock())
-        near = np.vstack([incumbent.point, self._near(3)])
-        point, height = maximise(utility, self.problem.space, near, rng)
-        if math.isnan(height):
-            raise FloatingPointError("the utility is not a number anywhere")
-        times.append(self._clock())
-        stages = ("model", "incumbent", "acquisition", "maximise")
-        seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
-        bits = {}
-        if isinstance(utility, Information):
-            bits = {name: float(column[0]) for name, column in _in_bits(utility, point).items()}
-        return point, bits, {**seconds, "total": times[-1] - times[0]}
-
-    def _incumbent(self, belief: Belief, rng: np.random.Generator) -> Incumbent:
-        fine = self.acquisition.improves
-        optimum = believed_optimum(belief, self._near(), self.delta, rng, fine)
-        return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
-
-    def _with_pending(self, belief: Belief) -> Belief:
-        """The belief as if every pending job had found what is expected of it."""
-        for job in self.pending:
-            belief = belief.believing(job.point, self.problem.tasks[job.task].measures)
-        return belief
-
-    def _near(self, most: int = 50) -> Array:
-        """(k, D) measured inputs, the best and the newest first."""
-        if not self.history:
-            return np.empty((0, self.problem.space.dimension))
-        ranked = sorted(range(len(self.history)), key=self._rank)
-        newest = range(len(self.history) - 1, -1, -1)
-        order = dict.fromkeys(index for pair in zip(ranked, newest, strict=True) for index in pair)
-        return np.array([self.history[index].point for index in list(order)[:most]])
-
-    def _rank(self, index: int) -> tuple[bool, float]:
-        record = self.history[index]
-        met = self._met(record)
-        name = self.problem.objective.name
-        value = record.values.get(name)
-        objective = math.inf if value is None else self.problem.objective.inward(value)
-        return (not met, objective)
-
-    def _met(self, record: Record) -> bool:
-        return all(
-            constraint.met(record.values[constraint.name])
-            if constraint.name in record.values
-            else constraint.name in self.problem.known
-            and constraint.met(self.problem.known[constraint.name](record.params))
-            for constraint in self.problem.constraints
-        )
-
-    def _believe(self, model: Model) -> Belief:
-        """The belief given all that was measured; computed once for each state of the data.
-
-        The random stream depends on the data's version only, so that looking (`predict`,
-        `recommend`) never changes what is suggested next.
-        """
-        version = len(self.history)
-        if model is self.model and self._measured_belief and self._measured_belief[0] == version:
-            return self._measured_belief[1]
-        rng = np.random.default_rng([self.seed, version, 1])
-        try:
-            belief = believe(self.problem, model, self._data, rng, self._last)
-        except (np.linalg.LinAlgError, ArithmeticError) as error:
-            # Fewer samples rather than no belief.
-            self._stepped_down[version] = f"{model.hyperparameters} model: {error}"
-            simpler = replace(model, hyperparameters="map")
-            belief = believe(self.problem, simpler, self._data, rng)
-        if model is self.model:
-            self._measured_belief = (version, belief)
-        return belief
+    def _known(self) -> Known:
+        return Known(self._data, self._durations, self.history, self.pending)
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -249,6 +264,10 @@ class Optimizer:
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
         asked = self._pending[suggestion.number]
         self._end(suggestion, "told")
+        if seconds is not None:
+            logs = math.log(max(float(seconds), SHORTEST))
+            durations = self._durations[asked.task]
+            self._durations[asked.task] = durations.append(asked.point, logs)
         self._record(asked.params, asked.point, read, suggestion.task, seconds)
 
     def fail(self, suggestion: Suggestion, reason: str) -> None:
@@ -306,7 +325,7 @@ class Optimizer:
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, deviation and probability of meeting the limits at one input."""
         point = self.problem.space.encode(params)[None]
-        belief = self._believe(self.model)
+        belief = self._thinker.believe(self._known())
         functions = {}
         for name, function in belief.functions.items():
             mean, deviation = (float(moment[0]) for moment in function.mixture(point))
@@ -328,16 +347,18 @@ class Optimizer:
         measures. Pending jobs count as if they had found what is expected.
         """
         x = self._encode_points(points)
-        return _in_bits(self.information(), x)
+        return in_bits(self.information(), x)
 
     @single_threaded
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
-        belief = self._believe(self.model)
-        incumbent = self._incumbent(belief, rng)
+        belief = self._thinker.believe(self._known())
+        known = self._known()
+        incumbent = self._thinker.incumbent(belief, known, rng)
         method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
-        return method.prepare(self._with_pending(belief), incumbent, rng)
+        imagined = self._thinker.with_pending(belief, known.pending, rng)
+        return method.prepare(imagined, incumbent, rng)
 
     def _encode_points(self, points: Any) -> Array:
         records = points.to_dict("records") if hasattr(points, "to_dict") else points
@@ -367,13 +388,14 @@ class Optimizer:
         kind="observed"  the best measured input that met all limits when measured
         """
         delta = self.delta if delta is None else _check_delta(delta)
-        belief = self._believe(self.model)
+        belief = self._thinker.believe(self._known())
         if kind == "observed":
             return self._best_observed(belief, delta)
         if kind != "believed":
             raise ProblemError(f"kind is {kind!r}: write 'believed' or 'observed'.")
         rng = np.random.default_rng([self.seed, len(self.history), 2])
-        optimum = believed_optimum(belief, self._near(), delta, rng)
+        near = near_points(self.problem, self.history)
+        optimum = believed_optimum(belief, near, delta, rng)
         return self._recommendation(belief, optimum)
 
     def _recommendation(self, belief: Belief, optimum: Optimum) -> Recommendation:
@@ -396,10 +418,10 @@ class Optimizer:
         whole = [
             index
             for index, record in enumerate(self.history)
-            if self._met(record) and (name in record.values or name in self.problem.known)
+            if met(self.problem, record) and (name in record.values or name in self.problem.known)
         ]
         if whole:
-            best = min(whole, key=lambda index: self._rank(index)[1])
+            best = min(whole, key=lambda index: rank(self.problem, self.history[index])[1])
         else:
             best = int(np.argmax(log_probability))
         record = self.history[best]
@@ -426,24 +448,31 @@ def _acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisitio
         raise ProblemError(
             f"acquisition is {acquisition!r}: write one of {', '.join(map(repr, ACQUISITIONS))}."
         )
-    whole = all(set(task.measures) == set(problem.measured) for task in problem.tasks.values())
-    if acquisition.uses_model and not whole:
+    parts = [
+        name for name, task in problem.tasks.items() if set(task.measures) != set(problem.measured)
+    ]
+    if parts and not acquisition.separable:
+        able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
         raise ProblemError(
-            "the problem has tasks that measure only some functions, and choosing between them is"
-            " not built yet: use problem.coupled(), or acquisition='random'."
+            f"acquisition is {acquisition.name!r}, which cannot value task {parts[0]!r} that"
+            f" measures only some functions: write one of {', '.join(able)},"
+            " or use problem.coupled()."
         )
     return acquisition
 
 
-def _in_bits(utility: Information, x: Array) -> dict[str, Array]:
-    """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
-    problem = utility.belief.problem
-    gains = utility.gains(np.atleast_2d(x)) / math.log(2)
-    return {
-        name: gains[:, index]
-        for index, name in enumerate(problem.functions)
-        if name not in problem.known
-    }
+def _check_rationality(rationality: object) -> Rationality:
+    if rationality == "batch":
+        return "batch"
+    if isinstance(rationality, float) and rationality == math.inf:
+        return math.inf
+    number = finite(rationality)
+    if number is None or number < 0:
+        raise ProblemError(
+            f"rationality is {rationality!r}: write a number that is not negative, math.inf for"
+            " full updates only, or 'batch'."
+        )
+    return number
 
 
 def _check_delta(delta: float) -> float:

@@ -16,6 +16,7 @@ from scipy.special import logsumexp, ndtri, ndtri_exp
 from calamint.acquire.candidates import candidate_points
 from calamint.decide.maximise import ascend, discrete_neighbours
 from calamint.model import Belief
+from calamint.model.kernels import Index
 from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array
 
@@ -95,7 +96,7 @@ def _most_probable(belief: Belief, candidates: Array, probability: Array, delta:
     """Climb to the most probably feasible input; it may turn out to be feasible enough."""
     starts = np.array(_spread(candidates[np.argsort(-probability, kind="stable")], _STARTS))
 
-    def log_probability(x: Array) -> tuple[Array, Array]:
+    def log_probability(_: Index, x: Array) -> tuple[Array, Array]:
         values, gradients = belief.log_feasible_gradient(x)
         highest = values.max(0)
         shares = np.exp(values - highest)

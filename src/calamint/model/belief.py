@@ -65,19 +65,55 @@ class Belief:
     def snap(self, x: Array) -> Array:
         return self.problem.space.snap(x)
 
-    def believing(self, point: Array, names: Iterable[str]) -> "Belief":
-        """The belief after measuring some functions at a point (D,) and finding what is expected.
+    def believing(
+        self, point: Array, names: Iterable[str], rng: np.random.Generator | None = None
+    ) -> "Belief":
+        """The belief after measuring some functions at a point (D,), and finding what is expected.
 
-        The Kriging believer: under each sample its own mean, with the noise of a measurement.
+        The Kriging believer: under each sample its own mean, with the noise of a measurement. With
+        `rng`, what is found is drawn instead: a fantasy under each sample.
         """
         functions = dict(self.functions)
         for name in names:
             function = functions[name]
             process = function.process
             if isinstance(process, Posterior):
-                mean, _ = process.moments(point[None])
-                extended = process.append(point, mean[:, 0], process.noise)
+                mean, variance = (moment[:, 0] for moment in process.moments(point[None]))
+                if rng is not None:
+                    mean += np.sqrt(variance + process.noise) * rng.standard_normal(len(mean))
+                extended = process.append(point, mean, process.noise)
                 functions[name] = replace(function, process=extended)
+        return replace(self, functions=functions)
+
+    def repeated(self, copies: int) -> "Belief":
+        """Every sample `copies` times, for as many fantasies."""
+        if copies == 1:
+            return self
+        samples = np.repeat(np.arange(self.samples), copies)
+        return replace(
+            self,
+            functions={
+                name: replace(function, process=function.process.take(samples))
+                for name, function in self.functions.items()
+            },
+        )
+
+    def extended(self, data: Mapping[str, Data]) -> "Belief":
+        """Condition on what was measured since, under the same samples and in the same units."""
+        functions = dict(self.functions)
+        for name, measured in data.items():
+            function = functions[name]
+            process = function.process
+            assert isinstance(process, Posterior)
+            for index in range(len(process.inputs), len(measured)):
+                value = function.scaling.inward(measured.values[index : index + 1])
+                noise = process.noise
+                if not math.isnan(measured.noise[index]):
+                    noise = np.full_like(noise, measured.noise[index] / function.scaling.scale**2)
+                process = process.append(
+                    measured.inputs[index], np.repeat(value, len(process)), noise
+                )
+            functions[name] = replace(function, process=process)
         return replace(self, functions=functions)
 
     def expected_objective(self, x: Array) -> Array:

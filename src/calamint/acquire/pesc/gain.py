@@ -256,14 +256,18 @@ class Conditioned:
         return Given(mean, state.after, state.each)
 
     def gains_gradient(self, x: Array, wanted: Array) -> tuple[Array, Array]:
-        """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i."""
+        """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i.
+
+        wanted (n, 1 + K) or (1 + K,)
+        """
+        wanted = np.broadcast_to(wanted, (len(x), len(self.functions)))
         gains, gradient = np.zeros((len(x), len(self.functions))), np.zeros(x.shape)
         # Where f(x) and f(x*) are the same but for rounding, slopes are beyond any number.
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, part in self._pieces(len(x)):
                 state = part._forward(x[rows], 4)
                 gains[rows] += state.gains
-                gradient[rows] += part._backward(x[rows], state, wanted)
+                gradient[rows] += part._backward(x[rows], state, wanted[rows])
         return gains, np.nan_to_num(gradient, posinf=1e12, neginf=-1e12)
 
     def _pieces(self, count: int) -> Iterator[tuple[slice, "Conditioned"]]:

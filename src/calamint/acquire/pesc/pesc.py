@@ -6,14 +6,17 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
-from calamint.acquire.pesc.points import SiteChoice, site_points
-from calamint.acquire.pesc.sites import propagate
+from calamint.acquire.pesc.points import SiteChoice, more_site_points, site_points
+from calamint.acquire.pesc.sites import Sites, propagate, widened
 from calamint.acquire.pesc.solutions import Solutions, draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.problem import ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, whole
+
+# Sweeps of a partial update: the data hardly changed, and the sites are close.
+_FEW = 2
 
 
 @final
@@ -37,6 +40,8 @@ class Information(Utility):
     conditioned: Conditioned
     drawn: Solutions
     report: Report
+    site_points: Array
+    sites: Sites
 
     @property
     def solutions(self) -> Array:
@@ -51,17 +56,23 @@ class Information(Utility):
         """(n, D) -> (n, 1 + K) from measuring each function alone."""
         return self.conditioned.gains(self.belief.snap(x))
 
+    def shares(self, x: Array) -> Array:
+        return self.gains(x)
+
+    def screen(self, x: Array) -> Array:
+        return self.conditioned.screen(self.belief.snap(x))
+
     def value(self, x: Array) -> Array:
         return self.gains(x).sum(-1)
 
-    def screen(self, x: Array) -> Array:
-        return self.conditioned.screen(self.belief.snap(x)).sum(-1)
-
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
-        wanted = np.ones(len(self.conditioned.functions))
-        gains, gradient = self.conditioned.gains_gradient(x, wanted)
-        return gains.sum(-1), np.where(self.belief.problem.space.continuous, gradient, 0.0)
+        return self.weighted(x, np.ones((len(x), len(self.conditioned.functions))))
+
+    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
+        gains, gradient = self.conditioned.gains_gradient(self.belief.snap(x), weights)
+        return (gains * weights).sum(-1), np.where(
+            self.belief.problem.space.continuous, gradient, 0.0
+        )
 
 
 @final
@@ -87,26 +98,45 @@ class PESC(Acquisition):
     ) -> Information:
         count = self.solutions or max(10, belief.samples)
         drawn = draw_solutions(belief, count, incumbent.point[None], rng)
-        limits = limits_of(belief)
-        z = site_points(belief, drawn.points, limits, self.sites, rng)
-        anchors = np.vstack([z, drawn.points])
-        functions = [
-            Anchored.of(function.process, anchors)
-            for function in (belief.objective, *belief.constraints)
-        ]
-        owner = np.arange(count) % belief.samples
-        blocks = blocks_of(functions, limits, len(z), owner)
-        if not drawn.feasible.any():
-            # No path has a feasible point: what can be learnt is where one might be.
-            blocks.active[:] = False
-        sites = propagate(blocks)
-        used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
-        conditioned = Conditioned.of(functions, blocks, sites, owner, used / used.sum())
-        report = Report(
-            solutions=count,
-            feasible=int(drawn.feasible.sum()),
-            converged=int(sites.converged.sum()),
-            sweeps=int(sites.sweeps.max(initial=0)),
-            sites=len(z),
-        )
-        return Information(belief, conditioned, drawn, report)
+        z = site_points(belief, drawn.points, limits_of(belief), self.sites, rng)
+        return _condition(belief, drawn, z, None)
+
+    def update(
+        self,
+        last: Utility,
+        belief: Belief,
+        incumbent: Incumbent,
+        rng: np.random.Generator,
+    ) -> Information:
+        """The same solutions and sites under the new data; new site points start at zero."""
+        if not isinstance(last, Information) or last.belief.samples != belief.samples:
+            return self.prepare(belief, incumbent, rng)
+        z = more_site_points(belief, last.site_points, last.belief)
+        return _condition(belief, last.drawn, z, last.sites)
+
+
+def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -> Information:
+    """Run EP, or go on from the last sites for a few sweeps, and prepare the gains."""
+    limits = limits_of(belief)
+    count = len(drawn.points)
+    anchors = np.vstack([z, drawn.points])
+    functions = [
+        Anchored.of(function.process, anchors)
+        for function in (belief.objective, *belief.constraints)
+    ]
+    owner = np.arange(count) % belief.samples
+    blocks = blocks_of(functions, limits, len(z), owner)
+    if not drawn.feasible.any():
+        # No path has a feasible point: what can be learnt is where one might be.
+        blocks.active[:] = False
+    sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
+    used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
+    conditioned = Conditioned.of(functions, blocks, sites, owner, used / used.sum())
+    report = Report(
+        solutions=count,
+        feasible=int(drawn.feasible.sum()),
+        converged=int(sites.converged.sum()),
+        sweeps=int(sites.sweeps.max(initial=0)),
+        sites=len(z),
+    )
+    return Information(belief, conditioned, drawn, report, z, sites)

@@ -57,6 +57,21 @@ def site_points(
     return np.vstack([kept, witnesses[apart]])
 
 
+def more_site_points(belief: Belief, points: Array, before: Belief) -> Array:
+    """The site points (S, D), and inputs measured since that are far from them, behind them."""
+    none = np.empty((0, points.shape[1]))
+    earlier = np.vstack([points, *(process.inputs for process in _processes(before))])
+    new = np.unique(np.vstack([none, *(p.inputs for p in _processes(belief))]), axis=0)
+    if len(earlier):
+        new = new[_distances(belief, new, earlier).min(axis=1) > _MEASURED_SPACING]
+    return np.vstack([points, _spaced(belief, new, _MEASURED_SPACING, _MOST_MEASURED)])
+
+
+def _processes(belief: Belief) -> list[Posterior]:
+    processes = (function.process for function in belief.functions.values())
+    return [process for process in processes if isinstance(process, Posterior)]
+
+
 def _order(belief: Belief, points: Array, solutions: Array, limits: Limits) -> Index:
     """Most likely first to be better than a drawn solution, where a factor has most to say."""
     if len(points) == 0:

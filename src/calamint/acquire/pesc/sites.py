@@ -64,18 +64,36 @@ class Sites:
     converged: Mask
 
 
-def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites:
+def widened(last: Sites, count: int) -> tuple[Array, Array]:
+    """Precisions and shifts of the last sites for more site points, which start at zero."""
+    more = count + 1 - last.precision.shape[-1]
+    padding = [(0, 0), (0, 0), (0, more)]
+    wide = [np.pad(last.precision, padding), np.pad(last.shift, padding)]
+    for array in wide:
+        # The last entry is that of x*, behind all site points.
+        array[..., -1] = array[..., -1 - more]
+        if more:
+            array[..., -1 - more] = 0.0
+    return wide[0], wide[1]
+
+
+def propagate(
+    blocks: Blocks, start: tuple[Array, Array] | None = None, most_sweeps: int = _MOST_SWEEPS
+) -> Sites:
     """Run EP on every solution at once; each converges, is damped and gives up on its own.
 
-    `start` gives precisions and shifts to begin from, such as those of the last decision. A
-    solution that runs into improper cavities, as negative precisions close to x* can make them, is
-    done again with precisions that are not negative.
+    `start` gives precisions and shifts to begin from, such as those of the last decision; where
+    they are not proper, that solution begins anew. A solution that runs into improper cavities, as
+    negative precisions close to x* can make them, is done again with precisions that are not
+    negative.
     """
-    sites = _run(blocks, start, lowest=-np.inf)
+    sites = _run(blocks, start, -np.inf, most_sweeps)
+    if most_sweeps < _MOST_SWEEPS:
+        return sites
     stuck = np.flatnonzero(~sites.converged)
     if len(stuck) == 0:
         return sites
-    again = _run(_take(blocks, stuck), None, lowest=0.0)
+    again = _run(_take(blocks, stuck), None, 0.0, most_sweeps)
     better = again.converged
     merged = {}
     for name in ("precision", "shift", "mean", "covariance", "sweeps", "converged"):
@@ -85,14 +103,18 @@ def propagate(blocks: Blocks, start: tuple[Array, Array] | None = None) -> Sites
     return Sites(**merged)
 
 
-def _run(blocks: Blocks, start: tuple[Array, Array] | None, lowest: float) -> Sites:
+def _run(
+    blocks: Blocks, start: tuple[Array, Array] | None, lowest: float, most_sweeps: int
+) -> Sites:
     count = len(blocks.mean)
     root = _root(blocks.covariance)
     precision, shift = np.zeros_like(blocks.mean), np.zeros_like(blocks.mean)
     mean, covariance = blocks.mean.copy(), blocks.covariance.copy()
+    most = np.full(count, _MOST_SWEEPS)
     if start is not None:
         good, new_mean, new_covariance = _refresh(blocks.mean, root, *start)
         good &= _proper(start[0], new_covariance)
+        most[good] = most_sweeps
         for old, new in zip(
             (precision, shift, mean, covariance), (*start, new_mean, new_covariance), strict=True
         ):
@@ -102,7 +124,8 @@ def _run(blocks: Blocks, start: tuple[Array, Array] | None, lowest: float) -> Si
     sweeps = np.zeros(count, dtype=int)
     converged = np.zeros(count, dtype=bool)
     waiting: Index = np.arange(count)
-    for _ in range(_MOST_SWEEPS):
+    while True:
+        waiting = waiting[sweeps[waiting] < most[waiting]]
         if len(waiting) == 0:
             break
         at = waiting

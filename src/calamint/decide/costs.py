@@ -1,0 +1,122 @@
+"""What a job is expected to cost: a number, a function of the parameters, or learnt durations."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.model.data import Data
+from calamint.model.duration import DurationModel
+from calamint.problem import Problem, ProblemError, Space
+from calamint.problem.parameters import Array, finite
+
+# Seconds; no job is faster, and no duration is believed to be shorter.
+SHORTEST = 1e-3
+_STEP = 1e-4
+
+
+class Price(ABC):
+    """The cost of one task at any input of the cube."""
+
+    @abstractmethod
+    def at(self, x: Array) -> Array:
+        """(n, D) -> (n,)"""
+
+    @abstractmethod
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> (n,) and its gradient (n, D)"""
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Price):
+    cost: float
+
+    def at(self, x: Array) -> Array:
+        return np.full(len(x), self.cost)
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.at(x), np.zeros(x.shape)
+
+
+@final
+@dataclass(frozen=True)
+class Computed(Price):
+    """A function of the parameters, with gradients by central differences inside the cube."""
+
+    task: str
+    problem: Problem
+
+    def at(self, x: Array) -> Array:
+        return np.array([self._cost(point) for point in self.problem.space.snap(x)])
+
+    def _cost(self, point: Array) -> float:
+        function = self.problem.tasks[self.task].cost
+        assert callable(function)
+        params = self.problem.space.decode(point)
+        title = f"the cost of task {self.task!r} at {params}"
+        try:
+            raw = function(params)
+        except Exception as error:
+            raise ProblemError(
+                f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
+            ) from error
+        cost = finite(raw)
+        if cost is None or cost <= 0:
+            raise ProblemError(f"{title} is {raw!r}: write one that returns positive numbers.")
+        return cost
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        gradient = np.zeros(x.shape)
+        for column in np.flatnonzero(self.problem.space.continuous):
+            above, below = x.copy(), x.copy()
+            above[:, column] = np.minimum(x[:, column] + _STEP, 1.0)
+            below[:, column] = np.maximum(x[:, column] - _STEP, 0.0)
+            width = above[:, column] - below[:, column]
+            gradient[:, column] = (self.at(above) - self.at(below)) / width
+        return self.at(x), gradient
+
+
+@final
+@dataclass(frozen=True)
+class Learnt(Price):
+    """The median duration that finished jobs let expect, in seconds."""
+
+    model: DurationModel
+    space: Space
+
+    def at(self, x: Array) -> Array:
+        return np.maximum(np.exp(self.model.log_seconds(self.space.snap(x))), SHORTEST)
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        logs, slopes = self.model.log_seconds_gradient(self.space.snap(x))
+        seconds = np.exp(logs)
+        moving = (seconds > SHORTEST)[:, None] & self.space.continuous
+        return np.maximum(seconds, SHORTEST), np.where(moving, seconds[:, None] * slopes, 0.0)
+
+
+def check_costs(problem: Problem) -> None:
+    """Refuse cost functions that do not return positive numbers."""
+    x = np.random.default_rng(0).random((16, problem.space.dimension))
+    for name, task in problem.tasks.items():
+        if callable(task.cost):
+            Computed(name, problem).at(x)
+
+
+def prices(
+    problem: Problem, durations: Mapping[str, Data], rng: np.random.Generator
+) -> dict[str, Price]:
+    """The price of every task; `durations` holds log seconds of finished jobs, by task."""
+    made: dict[str, Price] = {}
+    for name, task in problem.tasks.items():
+        if callable(task.cost):
+            made[name] = Computed(name, problem)
+        elif task.cost == "learn":
+            made[name] = Learnt(
+                DurationModel.of(durations[name], problem.space, rng), problem.space
+            )
+        else:
+            made[name] = Fixed(float(task.cost))
+    return made

@@ -1,0 +1,216 @@
+"""Choosing a job: what each task would tell for its cost, by full and partial updates.
+
+The paper's algorithm (section 3) with its rule for thinking time (section 5): a full update learns
+hyper-parameters, draws solutions, runs EP and maximises finely; a partial one adds the new data to
+what the last full one left, and maximises coarsely. With rationality level γ an update is full when
+
+    γ · (now − end of the last full update) > duration of the last full update
+
+so that no more than a share γ of the time is spent on them; γ = ∞ always, γ = 0 never again.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, final
+
+import numpy as np
+
+from calamint.acquire import Acquisition, Incumbent, Utility
+from calamint.acquire.pesc import Information
+from calamint.decide.answers import Record, Suggestion
+from calamint.decide.clock import Clock
+from calamint.decide.costs import Price, prices
+from calamint.decide.history import near_points
+from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
+from calamint.decide.recommend import believed_optimum
+from calamint.model import Belief, Data, Model, believe
+from calamint.problem import Problem
+from calamint.problem.parameters import Array
+
+Rationality = float | Literal["batch"]
+
+
+@final
+@dataclass(frozen=True)
+class Known:
+    """All that a decision may depend on.
+
+    data       measurements by function      durations  log seconds of finished jobs by task
+    """
+
+    data: Mapping[str, Data]
+    durations: Mapping[str, Data]
+    history: Sequence[Record]
+    pending: Sequence[Suggestion]
+
+
+@final
+@dataclass(frozen=True)
+class Choice:
+    """The best job, and what the best of every task is worth for its cost."""
+
+    best: Found
+    bits: dict[str, float]
+    values: dict[str, float]
+    kind: Literal["full", "partial"]
+    seconds: dict[str, float]
+
+
+@final
+@dataclass(frozen=True)
+class _Full:
+    """What a full update leaves: beliefs from measurements, the utility, and when it was."""
+
+    belief: Belief
+    utility: Utility
+    incumbent: Incumbent
+    prices: dict[str, Price]
+    version: int
+    ended: float
+    took: float
+
+
+@final
+class Thinker:
+    """Makes decisions, and remembers what partial updates go on from."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        acquisition: Acquisition,
+        model: Model,
+        delta: float,
+        seed: int,
+        rationality: Rationality,
+        fantasies: int,
+        clock: Clock,
+    ) -> None:
+        self.problem, self.acquisition, self.model = problem, acquisition, model
+        self.delta, self.seed, self.clock = delta, seed, clock
+        self.rationality, self.fantasies = rationality, fantasies
+        self.stepped_down: dict[int, str] = {}
+        self._full: _Full | None = None
+        self._last: Belief | None = None
+        self._cached: tuple[int, Belief] | None = None
+
+    def believe(self, known: Known, model: Model | None = None) -> Belief:
+        """The belief given all that was measured; computed once for each state of the data.
+
+        The random stream depends on the data's version only, so that looking (`predict`,
+        `recommend`) never changes what is suggested next.
+        """
+        model = self.model if model is None else model
+        version = len(known.history)
+        if model is self.model and self._cached and self._cached[0] == version:
+            return self._cached[1]
+        rng = np.random.default_rng([self.seed, version, 1])
+        try:
+            belief = believe(self.problem, model, known.data, rng, self._last)
+        except (np.linalg.LinAlgError, ArithmeticError) as error:
+            # Fewer samples rather than no belief.
+            self.stepped_down[version] = f"{model.hyperparameters} model: {error}"
+            simpler = replace(model, hyperparameters="map")
+            belief = believe(self.problem, simpler, known.data, rng)
+        if model is self.model:
+            self._cached = (version, belief)
+        return belief
+
+    def wants_full(self, version: int, now: float) -> bool:
+        """Whether the next update is a full one; version counts finished jobs."""
+        full = self._full
+        if full is None or self.rationality == math.inf:
+            return True
+        if self.rationality == "batch":
+            return version > full.version
+        return self.rationality * (now - full.ended) > full.took
+
+    def choose(
+        self, tasks: Sequence[str], known: Known, model: Model, rng: np.random.Generator
+    ) -> Choice:
+        """The job, of one of these tasks, that tells most for its cost."""
+        self.clock.start()
+        times = [self.clock.now()]
+        full = self.wants_full(len(known.history), times[0])
+        last = self._full
+        if full or last is None:
+            belief = self.believe(known, model)
+            self._last = belief
+            costs = prices(self.problem, known.durations, rng)
+        else:
+            belief = last.belief.extended(known.data)
+            costs = last.prices
+        times.append(self.clock.now())
+        if full or last is None or self.acquisition.improves:
+            incumbent = self.incumbent(belief, known, rng)
+        else:
+            incumbent = last.incumbent
+        times.append(self.clock.now())
+        imagined = self.with_pending(belief, known.pending, rng)
+        if full or last is None:
+            utility = self.acquisition.prepare(imagined, incumbent, rng)
+        else:
+            utility = self.acquisition.update(last.utility, imagined, incumbent, rng)
+        times.append(self.clock.now())
+        near = np.vstack([incumbent.point, near_points(self.problem, known.history, 3)])
+        contenders = [Contender(task, self._weights(task), costs[task]) for task in tasks]
+        effort = FINE if full else COARSE
+        found = maximise(utility, contenders, self.problem.space, near, rng, effort)
+        found = [each for each in found if not math.isnan(each.height)]
+        if not found:
+            raise FloatingPointError("the utility is not a number anywhere")
+        best = max(found, key=lambda each: each.height)
+        kind: Literal["full", "partial"] = "full" if full else "partial"
+        self.clock.thought(kind)
+        times.append(self.clock.now())
+        if full:
+            took = times[-1] - times[0]
+            self._full = _Full(
+                belief, utility, incumbent, costs, len(known.history), times[-1], took
+            )
+        elif last is not None:
+            self._full = replace(last, belief=belief, utility=utility)
+        stages = ("model", "incumbent", "acquisition", "maximise")
+        seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
+        seconds["total"] = times[-1] - times[0]
+        bits, unit = {}, 1.0
+        if isinstance(utility, Information):
+            unit = math.log(2)
+            measures = self.problem.tasks[best.task].measures
+            gains = in_bits(utility, best.point)
+            bits = {name: float(gains[name][0]) for name in measures if name in gains}
+        values = {each.task: each.height / unit for each in found}
+        return Choice(best, bits, values, kind, seconds)
+
+    def incumbent(self, belief: Belief, known: Known, rng: np.random.Generator) -> Incumbent:
+        near = near_points(self.problem, known.history)
+        optimum = believed_optimum(belief, near, self.delta, rng, self.acquisition.improves)
+        return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
+
+    def with_pending(
+        self, belief: Belief, pending: Sequence[Suggestion], rng: np.random.Generator
+    ) -> Belief:
+        """The belief as if every pending job had found what is expected of it, or its fantasies."""
+        belief = belief.repeated(self.fantasies)
+        for job in pending:
+            measures = self.problem.tasks[job.task].measures
+            belief = belief.believing(job.point, measures, rng if self.fantasies > 1 else None)
+        return belief
+
+    def _weights(self, task: str) -> Array:
+        """(S,) which shares of the utility a task is worth."""
+        if not self.acquisition.separable:
+            return np.ones(1)
+        measures = self.problem.tasks[task].measures
+        return np.array([float(name in measures) for name in self.problem.functions])
+
+
+def in_bits(utility: Information, x: Array) -> dict[str, Array]:
+    """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
+    problem = utility.belief.problem
+    gains = utility.gains(np.atleast_2d(x)) / math.log(2)
+    return {
+        name: gains[:, index]
+        for index, name in enumerate(problem.functions)
+        if name not in problem.known
+    }
