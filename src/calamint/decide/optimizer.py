@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import ACQUISITIONS, PESC, Acquisition
+from calamint.acquire import PESC, Acquisition
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc import Information
 from calamint.decide.answers import (
@@ -25,12 +25,18 @@ from calamint.decide.costs import SHORTEST, check_costs
 from calamint.decide.history import met, near_points, rank
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
-from calamint.decide.thinker import Choice, Known, Rationality, Thinker, in_bits
+from calamint.decide.settings import (
+    Rationality,
+    read_acquisition,
+    read_delta,
+    read_rationality,
+)
+from calamint.decide.thinker import Choice, Known, Thinker, in_bits
 from calamint.decide.threads import single_threaded
 from calamint.model import Belief, Data, Model, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, finite, whole
+from calamint.problem.parameters import Array, whole
 
 
 @final
@@ -80,11 +86,11 @@ class Optimizer:
         self.model.check(problem)
         check_known(problem)
         check_costs(problem)
-        self.acquisition = _acquisition(acquisition, problem)
+        self.acquisition = read_acquisition(acquisition, problem)
         self.seed = whole(seed, "seed", 0)
         usual = max(3, len(problem.space) + 1)
         self.initial = usual if initial is None else whole(initial, "initial", 0)
-        self.delta = _check_delta(delta)
+        self.delta = read_delta(delta)
         self.clock = clock if clock is not None else Clock()
         self._thinker = Thinker(
             problem,
@@ -92,7 +98,7 @@ class Optimizer:
             self.model,
             self.delta,
             self.seed,
-            _check_rationality(rationality),
+            read_rationality(rationality),
             whole(fantasies, "fantasies", 1),
             self.clock,
         )
@@ -387,7 +393,7 @@ class Optimizer:
                          confident=False
         kind="observed"  the best measured input that met all limits when measured
         """
-        delta = self.delta if delta is None else _check_delta(delta)
+        delta = self.delta if delta is None else read_delta(delta)
         belief = self._thinker.believe(self._known())
         if kind == "observed":
             return self._best_observed(belief, delta)
@@ -435,48 +441,3 @@ class Optimizer:
             probability=probability,
             confident=bool(whole) and probability >= 1 - delta,
         )
-
-
-def _acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisition:
-    if isinstance(acquisition, str):
-        if acquisition not in ACQUISITIONS:
-            raise ProblemError(
-                f"acquisition is {acquisition!r}: {nearest(acquisition, ACQUISITIONS)}"
-            )
-        acquisition = ACQUISITIONS[acquisition]()
-    if not isinstance(acquisition, Acquisition):
-        raise ProblemError(
-            f"acquisition is {acquisition!r}: write one of {', '.join(map(repr, ACQUISITIONS))}."
-        )
-    parts = [
-        name for name, task in problem.tasks.items() if set(task.measures) != set(problem.measured)
-    ]
-    if parts and not acquisition.separable:
-        able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
-        raise ProblemError(
-            f"acquisition is {acquisition.name!r}, which cannot value task {parts[0]!r} that"
-            f" measures only some functions: write one of {', '.join(able)},"
-            " or use problem.coupled()."
-        )
-    return acquisition
-
-
-def _check_rationality(rationality: object) -> Rationality:
-    if rationality == "batch":
-        return "batch"
-    if isinstance(rationality, float) and rationality == math.inf:
-        return math.inf
-    number = finite(rationality)
-    if number is None or number < 0:
-        raise ProblemError(
-            f"rationality is {rationality!r}: write a number that is not negative, math.inf for"
-            " full updates only, or 'batch'."
-        )
-    return number
-
-
-def _check_delta(delta: float) -> float:
-    number = finite(delta)
-    if number is None or not 0 < number < 1:
-        raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
-    return number

@@ -24,11 +24,10 @@ from calamint.decide.costs import Price, prices
 from calamint.decide.history import near_points
 from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
 from calamint.decide.recommend import believed_optimum
+from calamint.decide.settings import Rationality
 from calamint.model import Belief, Data, Model, believe
 from calamint.problem import Problem
 from calamint.problem.parameters import Array
-
-Rationality = float | Literal["batch"]
 
 
 @final
