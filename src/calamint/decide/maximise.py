@@ -29,7 +29,7 @@ class Effort:
 
 
 FINE = Effort(1000, 5, 15)
-COARSE = Effort(200, 2, 5)
+COARSE = Effort(120, 2, 4)
 
 # Lengths in the unit cube; a rise relative to the height.
 _SHORT, _LONGEST, _SHORTEST = 0.02, 0.2, 1e-7

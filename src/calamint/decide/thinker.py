@@ -151,7 +151,9 @@ class Thinker:
         else:
             utility = self.acquisition.update(last.utility, imagined, incumbent, rng)
         times.append(self.clock.now())
-        near = np.vstack([incumbent.point, near_points(self.problem, known.history, 3)])
+        near = incumbent.point[None]
+        if full:
+            near = np.vstack([near, near_points(self.problem, known.history, 3)])
         contenders = [Contender(task, self._weights(task), costs[task]) for task in tasks]
         effort = FINE if full else COARSE
         found = maximise(utility, contenders, self.problem.space, near, rng, effort)

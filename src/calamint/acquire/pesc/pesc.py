@@ -16,7 +16,7 @@ from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, whole
 
 # Sweeps of a partial update: the data hardly changed, and the sites are close.
-_FEW = 2
+_FEW = 1
 
 
 @final
