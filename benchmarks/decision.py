@@ -10,6 +10,7 @@ Written to `results/decision.md`.
 """
 
 import json
+import math
 import os
 import resource
 import statistics
@@ -30,11 +31,12 @@ GROWTH = (20, 50, 100, 200, 400)
 REPETITIONS = 7
 STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
 PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
-# Name: hyper-parameters, how many solutions; and what is asked of it.
+# Name: hyper-parameters, how many solutions, rationality (0: after the first, all are partial).
 OURS = {
-    "MAP, M = 10": ("map", 10),
-    "sampled, M = 10": ("sampled", 10),
-    "sampled, M = 50": ("sampled", 50),
+    "MAP, M = 10": ("map", 10, math.inf),
+    "sampled, M = 10": ("sampled", 10, math.inf),
+    "sampled, M = 50": ("sampled", 50, math.inf),
+    "partial, M = 10": ("sampled", 10, 0.0),
 }
 
 
@@ -43,9 +45,11 @@ def ours(name: str, count: int, seed: int) -> dict[str, float]:
     from calamint import Model, Optimizer
     from calamint.acquire import PESC
 
-    hyperparameters, solutions = OURS[name]
+    hyperparameters, solutions, rationality = OURS[name]
     model = Model(hyperparameters=hyperparameters, samples=solutions)  # type: ignore[arg-type]
-    optimizer = Optimizer(SOLVED.problem, PESC(solutions), model, seed, initial=0)
+    optimizer = Optimizer(
+        SOLVED.problem, PESC(solutions), model, seed, initial=0, rationality=rationality
+    )
     for params in starting_points(SOLVED, seed, count - 1):
         optimizer.add(params, SOLVED.evaluate(params))
     for _ in range(2):
