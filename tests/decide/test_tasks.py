@@ -172,3 +172,52 @@ def test_no_resource_is_ever_over_booked(actions, here, there):
             optimizer.cancel(pending[0])
         booked = Counter(word for job in optimizer.pending for word in job.resources)
         assert all(booked[word] <= most for word, most in optimizer.problem.resources.items())
+
+
+def test_who_asks_for_one_task_is_not_held_up_by_another():
+    tasks = {
+        "a": cm.Task(measures=["f"], runs_on=["desk"]),
+        "b": cm.Task(measures=["c"], runs_on=["lab"]),
+        "t": cm.Task(measures=["f", "c"], runs_on=[["desk", "lab"]]),
+    }
+    optimizer = cm.Optimizer(problem(tasks, {"desk": 1, "lab": 1}), "random", initial=0)
+    optimizer.ask(task="b")
+    for _ in range(20):
+        tell(optimizer, optimizer.ask(task="a"))
+
+
+def test_a_cancelled_initial_input_is_suggested_again():
+    optimizer = cm.Optimizer(decoupled(), "random", seed=0)
+    first = optimizer.ask(task="objective")
+    optimizer.cancel(first)
+    assert optimizer.ask(task="objective").params == first.params
+
+
+def test_initial_jobs_say_what_they_cost():
+    optimizer = cm.Optimizer(decoupled(c=4.0), "random", seed=0)
+    assert optimizer.ask(task="constraint").cost == 4.0
+
+
+def test_costs_that_are_not_positive_at_a_corner_are_refused():
+    task = {"all": cm.Task(measures=["f", "c"], cost=lambda p: p["x"])}
+    with pytest.raises(cm.ProblemError, match="positive"):
+        cm.Optimizer(problem(task, {"here": 1}))
+
+
+def test_a_grid_that_cannot_cover_the_space_is_refused_at_once():
+    space = {name: cm.Real(0, 1) for name in ("x", "y", "z")}
+    with pytest.raises(cm.ProblemError, match="'rsdg'"):
+        cm.Optimizer(cm.Problem(space, minimize="f"), "rs")
+
+
+def test_the_best_observed_input_of_a_known_objective():
+    known = cm.Problem(
+        {"x": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["g <= 1"],
+        known={"f": lambda params: params["x"]},
+    )
+    optimizer = cm.Optimizer(known, model=POINT)
+    for x in (0.9, 0.1, 0.5):
+        optimizer.add({"x": x}, {"g": 0.5})
+    assert optimizer.recommend(kind="observed").params == {"x": 0.1}

@@ -246,3 +246,77 @@ def test_simulations_need_durations_and_a_virtual_clock():
     optimizer = cm.Optimizer(problem, clock=VirtualClock())
     with pytest.raises(cm.ProblemError, match="durations has no entry"):
         next(simulate(optimizer, lambda task, p: {}, {}))
+
+
+def test_results_that_came_while_thinking_are_told_before_the_next_decision():
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", resources={"here": 3})
+    clock = VirtualClock({"random": 5.0})
+    optimizer = cm.Optimizer(problem, "random", initial=0, clock=clock)
+    durations = dict.fromkeys(problem.tasks, 1.0)
+    ran = simulate(optimizer, lambda _, p: {"f": p["x"]}, durations, jobs=6)
+    # Decisions take 5 s and jobs 1 s: no job is asked for while a result waits.
+    for done in ran:
+        assert len(optimizer.pending) <= 1, done
+
+
+# -- what partial updates must not miss ----------------------------------------------------------
+
+
+def test_a_failed_partial_update_is_followed_by_a_full_one():
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
+    optimizer = cm.Optimizer(problem, model=POINT, rationality=0, initial=3)
+    for _ in range(4):
+        job = optimizer.ask()
+        optimizer.tell(job, {"f": 1e-200 * job.params["x"]})
+    optimizer.add({"x": 0.5}, {"f": 1e200})
+    seen = []
+    for _ in range(3):
+        job = optimizer.ask()
+        seen.append(job.update)
+        optimizer.tell(job, {"f": job.params["x"]})
+    assert "fallback" not in seen[1:]
+
+
+def test_huge_values_with_standard_errors_are_appended():
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
+    optimizer = cm.Optimizer(problem, model=POINT, rationality=0, initial=3)
+    for _ in range(6):
+        job = optimizer.ask()
+        optimizer.tell(job, {"f": (job.params["x"] * 1e200, 1e150)})
+    assert [d.kind for d in optimizer.decisions][3:] == ["full", "partial", "partial"]
+
+
+def test_partial_updates_learn_costs():
+    tasks = {name: cm.Task(measures=["f"], cost="learn") for name in ("a", "b")}
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", tasks=tasks, resources={"here": 1})
+    optimizer = cm.Optimizer(problem, model=POINT, rationality=0, initial=0)
+    for x in (0.1, 0.4, 0.9):
+        optimizer.add({"x": x}, {"f": math.sin(7 * x)})
+    costs = []
+    for _ in range(4):
+        job = optimizer.ask(task="a")
+        costs.append(job.cost)
+        optimizer.tell(job, {"f": math.sin(7 * job.params["x"])}, seconds=1000.0)
+    assert costs[0] == pytest.approx(1.0)
+    assert costs[-1] > 100
+
+
+def test_a_feasible_result_ends_the_search_for_feasibility_in_partial_updates():
+    tasks = {name: cm.Task(measures=[name]) for name in ("f", "g")}
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["g >= 0"],
+        tasks=tasks,
+        resources={"here": 1},
+    )
+    optimizer = cm.Optimizer(problem, model=POINT, rationality=0, initial=0)
+    for x in np.linspace(0, 1, 12):
+        optimizer.add({"x": x}, {"f": x, "g": -3.0 + 0.01 * math.sin(9 * x)})
+    job = optimizer.ask()
+    assert optimizer._thinker._full.utility.report.feasible == 0
+    optimizer.tell(job, {job.task: 0.0 if job.task == "f" else 2.0})
+    optimizer.add({"x": 0.77}, {"g": 2.0})
+    optimizer.ask()
+    assert optimizer.decisions[-1].kind == "partial"
+    assert optimizer._thinker._full.utility.report.feasible > 0

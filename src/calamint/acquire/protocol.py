@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from calamint.model import Belief
+from calamint.problem import Problem
 from calamint.problem.parameters import Array
 
 
@@ -69,6 +70,9 @@ class Acquisition(ABC):
     separable: bool  # whether it can value tasks that measure only some functions
     uses_model: bool = True
     improves: bool = False  # whether it compares with the incumbent's objective, to the last digit
+
+    def check(self, problem: Problem) -> None:  # noqa: B027 - most work on any
+        """Refuse a problem that it cannot work on."""
 
     @abstractmethod
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:

@@ -15,7 +15,7 @@ from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
-from calamint.problem import ProblemError, Space
+from calamint.problem import Problem, ProblemError, Space
 from calamint.problem.parameters import Array
 
 _CHUNK = 20_000
@@ -130,6 +130,9 @@ class RS(Acquisition):
 
     def __init__(self, cells: int = 400, draws: int = 10_000) -> None:
         self.cells, self.draws = cells, draws
+
+    def check(self, problem: Problem) -> None:
+        regular_grid(problem.space, 1)
 
     def prepare(
         self,

@@ -57,8 +57,7 @@ class Suggestion:
             total += f" at a cost of {self.cost:.3g}"
         others = ", ".join(f"{task} {value:.3g}" for task, value in self.runners_up.items())
         if others:
-            per = "bits per cost" if self.cost != 1 else "bits"
-            total += f"; next best, in {per}: {others}"
+            total += f"; next best, in bits per cost: {others}"
         return f"{sentence}: {total}"
 
 

@@ -22,8 +22,8 @@ class Clock:
 class VirtualClock(Clock):
     """A clock that stands still until it is moved.
 
-    thinking  seconds that a decision takes, by kind ("full", "partial"); those that it really took
-              where nothing is said
+    thinking  seconds that a decision takes, by kind ("full", "partial", …), none where it does not
+              say; without it decisions take the time that they really take
     """
 
     def __init__(self, thinking: Mapping[str, float] | None = None) -> None:

@@ -99,7 +99,8 @@ class Learnt(Price):
 
 def check_costs(problem: Problem) -> None:
     """Refuse cost functions that do not return positive numbers."""
-    x = np.random.default_rng(0).random((16, problem.space.dimension))
+    inside = np.random.default_rng(0).random((16, problem.space.dimension))
+    x = np.vstack([inside, np.round(inside), np.zeros_like(inside[:1]), np.ones_like(inside[:1])])
     for name, task in problem.tasks.items():
         if callable(task.cost):
             Computed(name, problem).at(x)
@@ -120,3 +121,13 @@ def prices(
         else:
             made[name] = Fixed(float(task.cost))
     return made
+
+
+def updated(made: Mapping[str, Price], durations: Mapping[str, Data]) -> dict[str, Price]:
+    """The same prices, learnt ones with the durations of jobs that have finished since."""
+    return {
+        name: Learnt(price.model.extended(durations[name]), price.space)
+        if isinstance(price, Learnt)
+        else price
+        for name, price in made.items()
+    }

@@ -23,7 +23,9 @@ def met(problem: Problem, record: Record) -> bool:
 
 def rank(problem: Problem, record: Record) -> tuple[bool, float]:
     """Smaller is better: first those that met their limits, then by objective."""
-    value = record.values.get(problem.objective.name)
+    name = problem.objective.name
+    known = problem.known.get(name)
+    value = record.values.get(name) if known is None else known(record.params)
     objective = math.inf if value is None else problem.objective.inward(value)
     return (not met(problem, record), objective)
 

@@ -19,9 +19,9 @@ from calamint.decide.answers import (
     Record,
     Suggestion,
 )
-from calamint.decide.booking import blocked, contest, free_capacity, placement
+from calamint.decide.booking import blocked, contest, free_capacity
 from calamint.decide.clock import Clock
-from calamint.decide.costs import SHORTEST, check_costs
+from calamint.decide.costs import SHORTEST, check_costs, prices
 from calamint.decide.history import met, near_points, rank
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
@@ -36,7 +36,7 @@ from calamint.decide.threads import single_threaded
 from calamint.model import Belief, Data, Model, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, whole
+from calamint.problem.parameters import Array, finite, whole
 
 
 @final
@@ -112,6 +112,8 @@ class Optimizer:
         self._durations = {name: Data.empty(dimension) for name in problem.tasks}
         self._design = np.empty((0, dimension))
         self._designed: Counter[str] = Counter()
+        self._design_of: dict[int, int] = {}
+        self._returned: dict[str, list[int]] = {task: [] for task in problem.tasks}
         self._passed_over: Counter[str] = Counter()
 
     # -- asking -------------------------------------------------------------------------------
@@ -138,12 +140,12 @@ class Optimizer:
         free = free_capacity(graph, [job.resources for job in self.pending])
         # A task that needs several resources might wait for ever while others take them in turns.
         patience = 2 * sum(graph.resources.values()) + 2
-        waiting = [name for name in blocked(graph, free) if self._passed_over[name] > patience]
-        waiting += [
-            name
-            for name in graph.tasks
-            if self._passed_over[name] > patience and placement(graph, name, free)
-        ]
+        # Who asks for one task knows what they want.
+        waiting = (
+            [name for name in graph.tasks if self._passed_over[name] > patience]
+            if task is None
+            else []
+        )
         places = contest(graph, free, waiting, resource, task)
         if not places:
             return None
@@ -151,7 +153,8 @@ class Optimizer:
         self.decisions.append(decision)
         # A copy: what the caller does to the parameters must not reach the records.
         self._pending[suggestion.number] = replace(suggestion, params=dict(suggestion.params))
-        self._passed_over.update(name for name in blocked(graph, free))
+        if task is None:
+            self._passed_over.update(blocked(graph, free))
         self._passed_over[suggestion.task] = 0
         return suggestion
 
@@ -172,8 +175,9 @@ class Optimizer:
         warnings: list[str] = []
         task = self._to_begin_with(places)
         if task is not None:
-            kind, point = "initial", self._design_point(self._designed[task])
-            self._designed[task] += 1
+            kind, index = "initial", self._next_design(task)
+            point = self._design_point(index)
+            self._design_of[number] = index
         elif not self.acquisition.uses_model:
             task = list(places)[int(rng.integers(len(places)))]
             kind, point = "random", space.snap(rng.random(space.dimension))
@@ -182,7 +186,10 @@ class Optimizer:
             for model in (self.model, replace(self.model, hyperparameters="map")):
                 try:
                     choice = self._thinker.choose(list(places), self._known(), model, rng)
+                except ProblemError:
+                    raise  # a known or a cost function of the user's: only they can mend it
                 except Exception as error:
+                    self._thinker.forget()
                     warnings.append(
                         f"{model.hyperparameters} model: {type(error).__name__}: {error}"
                     )
@@ -195,11 +202,13 @@ class Optimizer:
         self.clock.thought(kind)
         seconds = {"total": self.clock.now() - begin}
         params = space.decode(point)
+        price = prices(self.problem, self._durations, rng)[task]
         suggestion = Suggestion(
             number,
             task,
             params,
             places[task],
+            cost=float(price.at(space.encode(params)[None])[0]),
             update=kind,
             seconds=seconds["total"],
             point=space.encode(params),
@@ -242,6 +251,13 @@ class Optimizer:
         least = min(done, key=lambda task: done[task])
         return least if done[least] < self.initial else None
 
+    def _next_design(self, task: str) -> int:
+        """The first initial input that no job of the task was asked for, cancelled ones apart."""
+        if self._returned[task]:
+            return self._returned[task].pop(0)
+        self._designed[task] += 1
+        return self._designed[task] - 1
+
     def _design_point(self, number: int) -> Array:
         """The number-th point of one fixed space-filling sequence."""
         if number >= len(self._design):
@@ -264,17 +280,16 @@ class Optimizer:
         self._check_pending(suggestion)
         measures = self.problem.tasks[suggestion.task].measures
         read = read_values(values, measures, complete=True)
-        if seconds is not None and not (
-            isinstance(seconds, int | float) and 0 <= seconds < math.inf
-        ):
+        took = None if seconds is None else finite(seconds)
+        if seconds is not None and (took is None or took < 0):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
         asked = self._pending[suggestion.number]
         self._end(suggestion, "told")
-        if seconds is not None:
-            logs = math.log(max(float(seconds), SHORTEST))
+        if took is not None:
+            logs = math.log(max(took, SHORTEST))
             durations = self._durations[asked.task]
             self._durations[asked.task] = durations.append(asked.point, logs)
-        self._record(asked.params, asked.point, read, suggestion.task, seconds)
+        self._record(asked.params, asked.point, read, suggestion.task, took)
 
     def fail(self, suggestion: Suggestion, reason: str) -> None:
         """A suggested job ended without a result; its resources are free again."""
@@ -286,6 +301,8 @@ class Optimizer:
         """A suggested job will not be run; its resources are free again."""
         self._check_pending(suggestion)
         self._end(suggestion, "cancelled")
+        if suggestion.number in self._design_of:
+            self._returned[suggestion.task].append(self._design_of[suggestion.number])
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Measurements that were not asked for: any of the functions, at any input."""

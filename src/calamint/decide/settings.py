@@ -23,6 +23,7 @@ def read_acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquis
         raise ProblemError(
             f"acquisition is {acquisition!r}: write one of {', '.join(map(repr, ACQUISITIONS))}."
         )
+    acquisition.check(problem)
     parts = [
         name for name, task in problem.tasks.items() if set(task.measures) != set(problem.measured)
     ]

@@ -51,13 +51,15 @@ def simulate(
     running: list[tuple[float, int, float, Suggestion]] = []
     asked = 0
     while True:
-        while asked < jobs and clock.now() < seconds:
-            job = optimizer.ask()
-            if job is None:
-                break
+        over = asked >= jobs or clock.now() >= seconds
+        # What ended while the last decision was made is told before the next.
+        ready = bool(running) and running[0][0] <= clock.now()
+        job = None if over or ready else optimizer.ask()
+        if job is not None:
             asked += 1
             lasts = _duration(durations, job)
             heapq.heappush(running, (clock.now() + lasts, job.number, clock.now(), job))
+            continue
         if not running:
             return
         ended, _, started, job = heapq.heappop(running)

@@ -20,7 +20,7 @@ from calamint.acquire import Acquisition, Incumbent, Utility
 from calamint.acquire.pesc import Information
 from calamint.decide.answers import Record, Suggestion
 from calamint.decide.clock import Clock
-from calamint.decide.costs import Price, prices
+from calamint.decide.costs import Price, prices, updated
 from calamint.decide.history import near_points
 from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
 from calamint.decide.recommend import believed_optimum
@@ -115,6 +115,10 @@ class Thinker:
             self._cached = (version, belief)
         return belief
 
+    def forget(self) -> None:
+        """Leave nothing for partial updates: the next one is full."""
+        self._full = None
+
     def wants_full(self, version: int, now: float) -> bool:
         """Whether the next update is a full one; version counts finished jobs."""
         full = self._full
@@ -138,7 +142,7 @@ class Thinker:
             costs = prices(self.problem, known.durations, rng)
         else:
             belief = last.belief.extended(known.data)
-            costs = last.prices
+            costs = updated(last.prices, known.durations)
         times.append(self.clock.now())
         if full or last is None or self.acquisition.improves:
             incumbent = self.incumbent(belief, known, rng)

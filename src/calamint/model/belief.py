@@ -89,7 +89,7 @@ class Belief:
         """Every sample `copies` times, for as many fantasies."""
         if copies == 1:
             return self
-        samples = np.repeat(np.arange(self.samples), copies)
+        samples = np.tile(np.arange(self.samples), copies)
         return replace(
             self,
             functions={
@@ -109,7 +109,8 @@ class Belief:
                 value = function.scaling.inward(measured.values[index : index + 1])
                 noise = process.noise
                 if not math.isnan(measured.noise[index]):
-                    noise = np.full_like(noise, measured.noise[index] / function.scaling.scale**2)
+                    scale = function.scaling.scale
+                    noise = np.full_like(noise, measured.noise[index] / scale / scale)
                 process = process.append(
                     measured.inputs[index], np.repeat(value, len(process)), noise
                 )

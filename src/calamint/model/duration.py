@@ -1,6 +1,6 @@
 """How long jobs of one task take: a Gaussian process on the logarithm of their durations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -35,6 +35,14 @@ class DurationModel:
         evidence = Evidence(KERNELS["matern52"], data, scaling, space.owner)
         theta = most_probable(evidence, Prior.standard(len(space)), rng)
         return DurationModel(Posterior.of(evidence, theta[None]), scaling)
+
+    def extended(self, data: Data) -> "DurationModel":
+        """The same with what finished since, under the same hyper-parameters."""
+        posterior = self.posterior
+        for index in range(len(posterior.inputs), len(data)):
+            value = self.scaling.inward(data.values[index : index + 1])
+            posterior = posterior.append(data.inputs[index], value, posterior.noise)
+        return replace(self, posterior=posterior)
 
     def log_seconds(self, x: Array) -> Array:
         """(n, D) -> (n,)"""

@@ -243,8 +243,12 @@ class Conditioned:
 
     def screen(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) the share of a few hyper-parameter samples in the gains."""
-        few = self._part(slice(0, min(_SCREENING, len(self.noise))))
-        return few.gains(x)
+        count = min(_SCREENING, len(self.noise))
+        # Of the groups of so many samples, one whose solutions count.
+        weight = np.bincount(self.owner, self.weights, len(self.noise))
+        groups = range(0, len(self.noise) - count + 1, count)
+        start = max(groups, key=lambda first: weight[first : first + count].sum())
+        return self._part(slice(start, start + count)).gains(x)
 
     def given(self, x: Array) -> "Given":
         """What would be believed at (n, D) if each drawn x* were known to be the solution."""

@@ -109,7 +109,11 @@ class PESC(Acquisition):
         rng: np.random.Generator,
     ) -> Information:
         """The same solutions and sites under the new data; new site points start at zero."""
-        if not isinstance(last, Information) or last.belief.samples != belief.samples:
+        if (
+            not isinstance(last, Information)
+            or last.belief.samples != belief.samples
+            or not last.drawn.feasible.any()  # new data may have changed that
+        ):
             return self.prepare(belief, incumbent, rng)
         z = more_site_points(belief, last.site_points, last.belief)
         return _condition(belief, last.drawn, z, last.sites)

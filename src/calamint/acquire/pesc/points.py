@@ -64,7 +64,8 @@ def more_site_points(belief: Belief, points: Array, before: Belief) -> Array:
     new = np.unique(np.vstack([none, *(p.inputs for p in _processes(belief))]), axis=0)
     if len(earlier):
         new = new[_distances(belief, new, earlier).min(axis=1) > _MEASURED_SPACING]
-    return np.vstack([points, _spaced(belief, new, _MEASURED_SPACING, _MOST_MEASURED)])
+    most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
+    return np.vstack([points, _spaced(belief, new, _MEASURED_SPACING, most)])
 
 
 def _processes(belief: Belief) -> list[Posterior]:
