@@ -28,7 +28,7 @@ class Effort:
     iterations: int
 
 
-FINE = Effort(1000, 5, 15)
+FINE = Effort(1000, 4, 12)
 COARSE = Effort(120, 2, 4)
 
 # Lengths in the unit cube; a rise relative to the height.
