@@ -1,5 +1,7 @@
 """Where to look first: many points over the whole space, and more around those that matter."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from calamint.problem import Space
@@ -29,6 +31,17 @@ def mixtures(points: Array, count: int, rng: np.random.Generator) -> Array:
     spread = np.maximum(points.std(axis=0), 1e-5)
     noise = 0.3 * spread * rng.standard_normal((count, points.shape[1]))
     return np.clip(points[at] + share * (points[one] - points[other] + noise), 0, 1)
+
+
+def first_apart(points: Array, order: Iterable[int], count: int, distance: float) -> list[int]:
+    """The first `count` indices in order whose points (n, D) are not in one place."""
+    chosen: list[int] = []
+    for index in order:
+        if all(np.max(np.abs(points[index] - points[other])) > distance for other in chosen):
+            chosen.append(int(index))
+        if len(chosen) == count:
+            break
+    return chosen
 
 
 def space_filling(space: Space, count: int, rng: np.random.Generator) -> Array:

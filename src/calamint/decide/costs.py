@@ -9,6 +9,7 @@ import numpy as np
 
 from calamint.model.data import Data
 from calamint.model.duration import DurationModel
+from calamint.model.known import called, central_differences
 from calamint.problem import Problem, ProblemError, Space
 from calamint.problem.parameters import Array, finite
 
@@ -57,26 +58,14 @@ class Computed(Price):
         assert callable(function)
         params = self.problem.space.decode(point)
         title = f"the cost of task {self.task!r} at {params}"
-        try:
-            raw = function(params)
-        except Exception as error:
-            raise ProblemError(
-                f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
-            ) from error
+        raw = called(function, params, title)
         cost = finite(raw)
         if cost is None or cost <= 0:
             raise ProblemError(f"{title} is {raw!r}: write one that returns positive numbers.")
         return cost
 
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
-        gradient = np.zeros(x.shape)
-        for column in np.flatnonzero(self.problem.space.continuous):
-            above, below = x.copy(), x.copy()
-            above[:, column] = np.minimum(x[:, column] + _STEP, 1.0)
-            below[:, column] = np.maximum(x[:, column] - _STEP, 0.0)
-            width = above[:, column] - below[:, column]
-            gradient[:, column] = (self.at(above) - self.at(below)) / width
-        return self.at(x), gradient
+        return self.at(x), central_differences(self.at, self.problem.space, x, _STEP)
 
 
 @final

@@ -11,9 +11,9 @@ from typing import final
 import numpy as np
 
 from calamint.acquire import Utility
-from calamint.acquire.candidates import candidate_points, mixtures
+from calamint.acquire.candidates import candidate_points, first_apart, mixtures
 from calamint.decide.costs import Price
-from calamint.model.kernels import Index
+from calamint.model.kernels import Index, Mask
 from calamint.problem import Choice, Integer, Space
 from calamint.problem.parameters import Array
 
@@ -34,8 +34,6 @@ COARSE = Effort(120, 2, 4)
 # Lengths in the unit cube; a rise relative to the height.
 _SHORT, _LONGEST, _SHORTEST = 0.02, 0.2, 1e-7
 _RISE = 1e-4
-
-Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 @final
@@ -156,14 +154,8 @@ class _Arena:
 
 def _distinct_best(values: Array, points: Array, count: int) -> list[int]:
     """Indices of the best points that are not all in one place."""
-    chosen: list[int] = []
-    for index in np.argsort(-values, kind="stable"):
-        apart = all(np.max(np.abs(points[index] - points[other])) > 0.01 for other in chosen)
-        if np.isfinite(values[index]) and apart:
-            chosen.append(int(index))
-        if len(chosen) == count:
-            break
-    return chosen or [0]
+    order = np.argsort(-values, kind="stable")
+    return first_apart(points, order[np.isfinite(values[order])], count, 0.01) or [0]
 
 
 def ascend(

@@ -244,9 +244,10 @@ class Optimizer:
             name for job in self.pending for name in self.problem.tasks[job.task].measures
         )
         done = {
-            task: min(len(self._data[name]) + coming[name] for name in measures)
+            task: min(
+                len(self._data[name]) + coming[name] for name in self.problem.tasks[task].measures
+            )
             for task in places
-            if (measures := self.problem.tasks[task].measures)
         }
         least = min(done, key=lambda task: done[task])
         return least if done[least] < self.initial else None
@@ -376,8 +377,8 @@ class Optimizer:
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
-        belief = self._thinker.believe(self._known())
         known = self._known()
+        belief = self._thinker.believe(known)
         incumbent = self._thinker.incumbent(belief, known, rng)
         method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
         imagined = self._thinker.with_pending(belief, known.pending, rng)

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp, ndtri, ndtri_exp
 
-from calamint.acquire.candidates import candidate_points
+from calamint.acquire.candidates import candidate_points, first_apart
 from calamint.decide.maximise import ascend, discrete_neighbours
 from calamint.model import Belief
 from calamint.model.kernels import Index
@@ -21,6 +21,7 @@ from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array
 
 _STARTS = 3
+_DISTANCE = 0.02
 _SPRAYS = 3
 _CANDIDATES = 1000
 _ROUGH_CANDIDATES = 300
@@ -59,7 +60,7 @@ def believed_optimum(
     best = _judge(belief, candidates[ranked[0]], delta)
     if not fine:
         return best
-    for start in _spread(candidates[ranked], _STARTS):
+    for start in candidates[first_apart(candidates, ranked, _STARTS, _DISTANCE)]:
         best = _better(best, _polish(belief, start, delta, _margins(belief, delta)))
     probit = _probit(belief, delta)
     best = _better(best, _polish(belief, best.point, delta, probit))
@@ -81,20 +82,10 @@ def _judge(belief: Belief, point: Array, delta: float) -> Optimum:
     return Optimum(point, objective, probability, probability >= 1 - delta)
 
 
-def _spread(points: Array, count: int) -> list[Array]:
-    """The first points that are not all in one place."""
-    chosen: list[Array] = []
-    for point in points:
-        if all(np.max(np.abs(point - other)) > 0.02 for other in chosen):
-            chosen.append(point)
-        if len(chosen) == count:
-            break
-    return chosen
-
-
 def _most_probable(belief: Belief, candidates: Array, probability: Array, delta: float) -> Optimum:
     """Climb to the most probably feasible input; it may turn out to be feasible enough."""
-    starts = np.array(_spread(candidates[np.argsort(-probability, kind="stable")], _STARTS))
+    order = np.argsort(-probability, kind="stable")
+    starts = candidates[first_apart(candidates, order, _STARTS, _DISTANCE)]
 
     def log_probability(_: Index, x: Array) -> tuple[Array, Array]:
         values, gradients = belief.log_feasible_gradient(x)

@@ -132,7 +132,6 @@ class Thinker:
         self, tasks: Sequence[str], known: Known, model: Model, rng: np.random.Generator
     ) -> Choice:
         """The job, of one of these tasks, that tells most for its cost."""
-        self.clock.start()
         times = [self.clock.now()]
         full = self.wants_full(len(known.history), times[0])
         last = self._full

@@ -16,6 +16,7 @@ import numpy as np
 from calamint.problem.parameters import Array
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Kernel(ABC):

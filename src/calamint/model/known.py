@@ -59,26 +59,39 @@ class KnownFunction:
 
     def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         mean, variance = self.moments(x)
-        gradient = np.zeros((len(x), x.shape[1]))
-        for column in np.flatnonzero(self.space.continuous):
-            above, below = x.copy(), x.copy()
-            above[:, column] = np.minimum(x[:, column] + _STEP, 1.0)
-            below[:, column] = np.maximum(x[:, column] - _STEP, 0.0)
-            width = above[:, column] - below[:, column]
-            gradient[:, column] = (self.values(above) - self.values(below)) / width
+        gradient = central_differences(self.values, self.space, x, _STEP)
         shape = (self.samples, *gradient.shape)
         return mean, variance, np.broadcast_to(gradient, shape), np.zeros(shape)
+
+
+def central_differences(
+    values: Callable[[Array], Array], space: Space, x: Array, step: float
+) -> Array:
+    """(n, D) -> (n, D) slopes of values (n,) along what moves smoothly, inside the cube."""
+    gradient = np.zeros(x.shape)
+    for column in np.flatnonzero(space.continuous):
+        above, below = x.copy(), x.copy()
+        above[:, column] = np.minimum(x[:, column] + step, 1.0)
+        below[:, column] = np.maximum(x[:, column] - step, 0.0)
+        width = above[:, column] - below[:, column]
+        gradient[:, column] = (values(above) - values(below)) / width
+    return gradient
+
+
+def called(function: Callable[[Params], float], params: Params, title: str) -> object:
+    """What a user's function returns; an error of theirs in one sentence that begins with title."""
+    try:
+        return function(params)
+    except Exception as error:
+        raise ProblemError(
+            f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
+        ) from error
 
 
 def _compute(function: Callable[[Params], float], params: Params) -> float:
     """What a known function returns, if it is a number."""
     title = f"the known function {getattr(function, '__name__', function)!r} at {params}"
-    try:
-        value = function(params)
-    except Exception as error:
-        raise ProblemError(
-            f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
-        ) from error
+    value = called(function, params, title)
     number = finite(value)
     if number is None:
         raise ProblemError(f"{title} returned {value!r}: write one that returns a finite number.")

@@ -19,10 +19,10 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.pesc.factors import FAR, Limits, Psi, psi
-from calamint.acquire.pesc.sites import Blocks, Mask, Sites
+from calamint.acquire.pesc.sites import Blocks, Sites
 from calamint.model import Belief
 from calamint.model.hyper import amplitude_squared, lengthscales
-from calamint.model.kernels import Index
+from calamint.model.kernels import Index, Mask
 from calamint.model.known import KnownFunction
 from calamint.model.likelihood import CACHED_NUMBERS
 from calamint.model.posterior import Posterior

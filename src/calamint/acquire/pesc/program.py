@@ -17,8 +17,7 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.pesc.sites import Mask
-from calamint.model.kernels import Index
+from calamint.model.kernels import Index, Mask
 from calamint.problem.parameters import Array
 
 _ITERATIONS = 8  # and twice as many as there are variables

@@ -23,15 +23,13 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.pesc.factors import Limits, gamma, psi
-from calamint.model.kernels import Index
+from calamint.model.kernels import Index, Mask
 from calamint.problem.parameters import Array
 
 _TOLERANCE = 1e-4
 _MOST_SWEEPS = 200
 _SMALLEST_STEP = 1e-4
 _CLEAR = 1e-2
-
-Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 @final

@@ -6,10 +6,10 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.candidates import candidate_points
+from calamint.acquire.candidates import candidate_points, first_apart
 from calamint.acquire.pesc.program import Local, minimise
 from calamint.model import Belief
-from calamint.model.kernels import Index
+from calamint.model.kernels import Index, Mask
 from calamint.model.known import KnownFunction
 from calamint.model.paths import Bundle, Paths, draw_paths
 from calamint.problem.parameters import Array
@@ -51,7 +51,7 @@ class Solutions:
     """
 
     points: Array
-    feasible: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
+    feasible: Mask
     drawn: list[Drawn]
 
 
@@ -92,7 +92,10 @@ def _draw(belief: Belief, samples: Index, near: Array, rng: np.random.Generator)
         values = limited.values(x, count)
         violation += np.maximum(limited.low - values, 0.0)
         violation += np.maximum(values - limited.high, 0.0)
-    chosen = [_apart(x, _promising(objective[j], violation[j])) for j in range(count)]
+    chosen = [
+        first_apart(x, _promising(objective[j], violation[j])[:50], _STARTS, 0.05)
+        for j in range(count)
+    ]
     which = np.repeat(np.arange(count), [len(starts) for starts in chosen])
     starts = x[np.concatenate(chosen)]
     moving = np.flatnonzero(belief.problem.space.continuous)
@@ -113,17 +116,6 @@ def _promising(objective: Array, violation: Array) -> Index:
     """
     first = np.lexsort((objective, violation))[:1]
     return np.concatenate([first, np.argsort(objective + _PENALTY * violation, kind="stable")])
-
-
-def _apart(x: Array, order: Index) -> list[int]:
-    """The first few in order that are not in the same place."""
-    chosen: list[int] = []
-    for index in order[:50]:
-        if all(np.max(np.abs(x[index] - x[other])) > 0.05 for other in chosen):
-            chosen.append(int(index))
-        if len(chosen) == _STARTS:
-            break
-    return chosen
 
 
 @final
