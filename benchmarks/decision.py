@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 SOLVED = CLASSIC["toy"]().coupled()
 COMPARED = (20, 50, 100)
 GROWTH = (20, 50, 100, 200, 400)
-REPETITIONS = 7
+REPETITIONS = 15
 STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
 PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
 # Name: hyper-parameters, how many solutions, rationality (0: after the first, all are partial).

@@ -23,13 +23,14 @@ from calamint.problem.parameters import Array
 class Effort:
     """How hard to look."""
 
-    candidates: int  # scored roughly; a tenth of them are scored fully
+    candidates: int  # scored roughly; a fifth of them are scored fully
     starts: int  # for each task
     iterations: int
 
 
-FINE = Effort(1000, 4, 12)
-COARSE = Effort(120, 2, 4)
+FINE = Effort(700, 4, 12)
+COARSE = Effort(100, 2, 4)
+_FULLY = 5
 
 # Lengths in the unit cube; a rise relative to the height.
 _SHORT, _LONGEST, _SHORTEST = 0.02, 0.2, 1e-7
@@ -80,7 +81,7 @@ def maximise(
         mixed = mixtures(utility.near, effort.candidates // 3, rng)
         candidates = np.vstack([candidates, space.snap(mixed)])
     roughly = arena.scores(candidates, utility.screen(candidates))
-    most = -(-effort.candidates // 10) // len(contenders) + effort.starts
+    most = -(-effort.candidates // _FULLY) // len(contenders) + effort.starts
     order = np.argsort(-roughly, axis=1, kind="stable")[:, :most]
     candidates = candidates[np.unique(order)]
     fully = arena.scores(candidates, utility.shares(candidates))

@@ -24,14 +24,16 @@ from calamint.model import Belief
 from calamint.model.hyper import amplitude_squared, lengthscales
 from calamint.model.kernels import Index, Mask
 from calamint.model.known import KnownFunction
-from calamint.model.likelihood import CACHED_NUMBERS
 from calamint.model.posterior import Posterior
 from calamint.problem.parameters import Array
 
 # Relative to the prior variance, added to the variance of f(x) − f(x*).
 _FLOOR = 1e-10
-# So many samples tell well enough which of many inputs deserve to be scored by all.
+# So many solutions tell well enough which of many inputs deserve to be scored by all.
 _SCREENING = 5
+# Covariances with the anchors worked on at once: with fewer, calls cost more than numbers (twice as
+# much at 15,000); with many more, numbers leave the cache.
+_AT_ONCE = 100_000
 
 
 @final
@@ -145,13 +147,11 @@ def blocks_of(functions: list[Anchored], limits: Limits, sites: int, owner: Inde
     owner  (J,) which hyper-parameter sample each solution belongs to
     """
     count = len(owner)
-    mean = np.zeros((count, len(functions), sites + 1))
-    covariance = np.zeros((count, len(functions), sites + 1, sites + 1))
-    for j, sample in enumerate(owner):
-        own = np.append(np.arange(sites), sites + j)
-        for i, function in enumerate(functions):
-            mean[j, i] = function.mean[sample, own]
-            covariance[j, i] = function.covariance[sample][np.ix_(own, own)]
+    at = np.tile(np.arange(sites + 1), (count, 1))  # (J, B) anchors of each: all sites, its own x*
+    at[:, sites] += np.arange(count)
+    pairs = (owner[:, None, None], at[:, :, None], at[:, None, :])
+    mean = np.stack([function.mean[owner[:, None], at] for function in functions], axis=1)
+    covariance = np.stack([function.covariance[pairs] for function in functions], axis=1)
     # The objective's block is in differences to x*; its last entry is then zero, and unused.
     mean[:, 0] -= mean[:, 0, -1:]
     last = covariance[:, 0, -1]
@@ -198,18 +198,13 @@ class Conditioned:
         diagonal = np.arange(a.shape[-1])
         w[..., diagonal, diagonal] += a
         r = sites.shift - a * sites.mean
-        count = a.shape[-1] - 1
-        mean, variance, to = [], [], []
-        for j, sample in enumerate(owner):
-            objective = functions[0]
-            own = count + j
-            cross = np.append(
-                objective.covariance[sample, own, :count] - objective.covariance[sample, own, own],
-                0.0,
-            )
-            to.append(w[j, 0] @ cross)
-            mean.append(objective.mean[sample, own] + cross @ r[j, 0])
-            variance.append(objective.covariance[sample, own, own] - cross @ w[j, 0] @ cross)
+        # The objective at its own x*, and with the differences at the sites.
+        objective = functions[0]
+        own = a.shape[-1] - 1 + np.arange(len(owner))
+        prior = objective.covariance[owner, own, own]
+        cross = objective.covariance[owner, own, : a.shape[-1]] - prior[:, None]
+        cross[:, -1] = 0.0
+        to = (w[:, 0] @ cross[..., None])[..., 0]
         noise = np.stack(
             [
                 f.process.noise if isinstance(f.process, Posterior) else np.zeros(len(f.process))
@@ -225,9 +220,9 @@ class Conditioned:
             w=w,
             r=r,
             noise=noise,
-            to_solution=np.array(to).reshape(len(owner), -1),
-            mean_solution=np.array(mean),
-            var_solution=np.array(variance),
+            to_solution=to,
+            mean_solution=objective.mean[owner, own] + np.vecdot(cross, r[:, 0]),
+            var_solution=prior - np.vecdot(cross, to),
         )
 
     @property
@@ -242,13 +237,14 @@ class Conditioned:
         return gains
 
     def screen(self, x: Array) -> Array:
-        """(n, D) -> (n, 1 + K) the share of a few hyper-parameter samples in the gains."""
-        count = min(_SCREENING, len(self.noise))
-        # Of the groups of so many samples, one whose solutions count.
+        """(n, D) -> (n, 1 + K) the share of a few solutions in the gains."""
+        samples = min(_SCREENING, len(self.noise))
+        # Of the groups of so many samples, one whose solutions count; of it, those that count most.
         weight = np.bincount(self.owner, self.weights, len(self.noise))
-        groups = range(0, len(self.noise) - count + 1, count)
-        start = max(groups, key=lambda first: weight[first : first + count].sum())
-        return self._part(slice(start, start + count)).gains(x)
+        groups = range(0, len(self.noise) - samples + 1, samples)
+        start = max(groups, key=lambda first: weight[first : first + samples].sum())
+        group = slice(start, start + samples)
+        return self._part(group, most=_SCREENING).gains(x)
 
     def given(self, x: Array) -> "Given":
         """What would be believed at (n, D) if each drawn x* were known to be the solution."""
@@ -278,22 +274,24 @@ class Conditioned:
         """Blocks of points under groups of samples, small enough to be worked on in the cache."""
         each = max(len(function.points) for function in self.functions)
         samples = len(self.noise)
-        group = min(samples, max(1, CACHED_NUMBERS // (each * max(count, 1))))
+        group = min(samples, max(1, _AT_ONCE // (each * max(count, 1))))
         if group not in self._parts:
             self._parts[group] = [
                 self._part(slice(start, min(start + group, samples)))
                 for start in range(0, samples, group)
             ]
-        size = max(64, CACHED_NUMBERS // each)
+        size = max(64, _AT_ONCE // (each * group))
         for start in range(0, count, size):
             for part in self._parts[group]:
                 yield slice(start, start + size), part
 
-    def _part(self, samples: slice) -> "Conditioned":
-        """The contribution of some hyper-parameter samples, with their solutions."""
-        if samples.stop - samples.start == len(self.noise):
-            return self
+    def _part(self, samples: slice, most: int | None = None) -> "Conditioned":
+        """The contribution of some hyper-parameter samples, with (at most so many of) their
+        solutions, those of the greatest weight first."""
         mine = np.flatnonzero((self.owner >= samples.start) & (self.owner < samples.stop))
+        mine = np.sort(mine[np.argsort(-self.weights[mine], kind="stable")[:most]])
+        if len(mine) == len(self.owner):
+            return self
         columns = np.append(np.arange(self.sites), self.sites + mine)
         return Conditioned(
             functions=[function.part(samples, columns) for function in self.functions],
@@ -322,7 +320,7 @@ class Conditioned:
         cross[:, 0] -= last[..., None]
         through = cross @ self.w  # (J, 1 + K, n, B)
         mean = mean + np.moveaxis((cross @ self.r[..., None])[..., 0], 1, -1)
-        variance = prior - np.moveaxis((through * cross).sum(-1), 1, -1)
+        variance = prior - np.moveaxis(np.vecdot(through, cross), 1, -1)
         lowest = np.array([1e-16 * (function.scale or 1.0) for function in self.functions])
         variance = np.maximum(variance, lowest)
         to_solution = last - np.einsum("jnb,jb->jn", cross[:, 0], self.to_solution)
