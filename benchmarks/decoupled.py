@@ -1,145 +1,376 @@
-"""Toy problem, functions measured separately: does choosing the task help? (The paper's Fig. 8.)
+"""Measuring functions separately: does choosing the task help, and what does thinking cost?
 
-    .venv/bin/python benchmarks/decoupled.py [--repetitions 30]
+    .venv/bin/python benchmarks/decoupled.py [--experiments toy gp_prior durations rationality]
 
-One resource of capacity 3. Coupled: the three functions are measured at the same input. CD: every
-measurement is chosen, three at a time, Kriging believer. CD-F: full update for the first of each
-three, partial ones for the others. From the same three starting inputs, ten hyper-parameter
-samples, δ = 0.01; gaps of the recommendation by function evaluations (measurements). Appends to
-`results/decoupled.csv`, goes on where it stopped, and writes `results/decoupled.md`.
+Everything runs through `Optimizer` on a virtual clock. Appends to `results/decoupled.csv`, goes on
+where it stopped, and writes `results/decoupled.md`. Gaps are those of the recommendation; one that
+is not feasible has the gap of the worst value in the box. Intervals are 95 %, by bootstrap.
 """
 
 import argparse
-import csv
+import json
+import math
 import os
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from calamint import Optimizer, Problem, Task
-from calamint.testbed import CLASSIC
+from calamint import Model, Optimizer, Problem, Task
+from calamint.decide.clock import VirtualClock
+from calamint.decide.simulate import simulate
+from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
+from rows import gather, median_interval, read
 from starts import starting_points
 
 RESULTS = Path(__file__).parent / "results"
-SOLVED = CLASSIC["toy"]()
-FUNCTIONS = tuple(SOLVED.problem.functions)
-METHODS = ("Coupled", "CD", "CD-F")
-MOST, EVERY, STARTS, DELTA = 90, 15, 3, 0.01
-FIELDS = ("method", "seed", "evaluations", "gap", "feasible", *FUNCTIONS, "seconds")
+STARTS = 3
 
 
-def make(method: str, seed: int) -> Optimizer:
-    together = method == "Coupled"
-    tasks = (
-        {"all": Task(measures=list(FUNCTIONS))}
-        if together
-        else {name: Task(measures=[name]) for name in FUNCTIONS}
+@dataclass(frozen=True)
+class Method:
+    """A way to split a problem into tasks, and to decide.
+
+    durations  seconds of each task          thinking  seconds of a decision; None: what it takes
+    """
+
+    tasks: Mapping[str, Task]
+    resources: Mapping[str, int]
+    durations: Mapping[str, float]
+    rationality: float | Literal["batch"] = math.inf
+    thinking: Mapping[str, float] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Methods on the same problems, looked at after so many measurements, or seconds."""
+
+    title: str
+    solved: Callable[[int], SolvedProblem]
+    methods: Mapping[str, Method]
+    by: Literal["evaluations", "seconds"]
+    at: tuple[int, ...]
+    repetitions: int
+    delta: float
+    model: Model = field(default_factory=Model)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A repetition at one of the moments it is looked at.
+
+    counts, busy  measurements by function, seconds by task (JSON)
+    full, partial seconds spent on decisions; fulls, partials: how many
+    """
+
+    experiment: str
+    method: str
+    seed: int
+    at: int
+    time: float
+    gap: float
+    feasible: bool
+    active: bool
+    counts: str
+    busy: str
+    full: float
+    partial: float
+    fulls: int
+    partials: int
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.experiment, self.method, self.seed, self.at
+
+
+def toy(seed: int) -> SolvedProblem:  # noqa: ARG001 - the same problem for every seed
+    return CLASSIC["toy"]()
+
+
+def prior_2d(seed: int) -> SolvedProblem:
+    return gp_prior(2, seed)
+
+
+def apart(resource: str, *names: str) -> dict[str, Task]:
+    return {name: Task(measures=[name], runs_on=resource) for name in names}
+
+
+def toy_experiment() -> Experiment:
+    names = ("f", "c1", "c2")
+    second = dict.fromkeys(names, 1.0)
+    separate = Method(apart("here", *names), {"here": 3}, second)
+    together = {"all": Task(measures=list(names), runs_on="here")}
+    return Experiment(
+        "Toy problem, one resource of capacity 3 (the paper's Fig. 8). Coupled: the three functions"
+        " are measured at the same input. CD: every measurement is chosen, three at a time. CD-F:"
+        " full update for the first of each three, partial ones for the others. Ten hyper-parameter"
+        " samples, δ = 0.01.",
+        toy,
+        {
+            "Coupled": Method(together, {"here": 1}, {"all": 1.0}),
+            "CD": separate,
+            "CD-F": replace(separate, rationality="batch"),
+        },
+        "evaluations",
+        (15, 30, 45, 60, 75, 90),
+        repetitions=30,
+        delta=0.01,
     )
+
+
+def gp_prior_experiment() -> Experiment:
+    together = {"all": Task(measures=["f", "c"], runs_on="here")}
+    each = {"f": Task(measures=["f"], runs_on="one"), "c": Task(measures=["c"], runs_on="other")}
+    separate = Method(apart("here", "f", "c"), {"here": 2}, {"f": 1.0, "c": 1.0}, "batch")
+    return Experiment(
+        "Draws from a Gaussian process prior in 2-D with one constraint, noise 0.1, capacity 2 (the"
+        " paper's Fig. 9), hyper-parameters known, δ = 0.05. NCD: one resource for each function.",
+        prior_2d,
+        {
+            "Coupled": Method(together, {"here": 1}, {"all": 1.0}),
+            "NCD": Method(each, {"one": 1, "other": 1}, {"f": 1.0, "c": 1.0}, "batch"),
+            "CD-F": separate,
+        },
+        "evaluations",
+        (20, 40, 60, 80),
+        repetitions=60,
+        delta=0.05,
+        model=Model("se", "map", lengthscale=0.1, amplitude=1.0, noise=0.01),
+    )
+
+
+def durations_experiment(fast: str) -> Experiment:
+    """The toy problem, one task ten times as fast as the other, each with a resource of its own."""
+    measures = {"objective": ["f"], "limits": ["c1", "c2"]}
+    lasts = {name: 1.0 if name == fast else 10.0 for name in measures}
+    tasks = {name: Task(measures=m, runs_on=name) for name, m in measures.items()}
+    together = {"all": Task(measures=["f", "c1", "c2"], runs_on=[list(measures)])}
+    resources = dict.fromkeys(measures, 1)
+    return Experiment(
+        f"Toy problem on two resources: the task of the {fast} takes 1 s, the other 10 s. Coupled"
+        " takes both resources for 10 s. By simulated seconds; decisions take none. δ = 0.01.",
+        toy,
+        {
+            "Coupled": Method(together, resources, {"all": 10.0}),
+            "NCD": Method(tasks, resources, lasts),
+        },
+        "seconds",
+        (30, 60, 90, 120, 150),
+        repetitions=20,
+        delta=0.01,
+    )
+
+
+def rationality_experiment(thinking: Mapping[str, float] | None, repetitions: int) -> Experiment:
+    names = ("f", "c1", "c2")
+    lasts = {"f": 0.0, "c1": 2.0, "c2": 60.0}
+    separate = Method(apart("here", *names), {"here": 1}, lasts, thinking=thinking)
+    together = {"all": Task(measures=list(names), runs_on="here")}
+    levels = {"∞": math.inf, "1": 1.0, "0.1": 0.1, "0": 0.0}
+    decisions = (
+        "decisions take what they take here"
+        if thinking is None
+        else f"a full decision takes {thinking['full']} s and a partial one {thinking['partial']} s"
+        " (about what the paper's did)"
+    )
+    return Experiment(
+        "Toy problem for 15 minutes on one resource: f takes no time, c1 2 s, c2 60 s (the paper's"
+        f" Table 1); {decisions}. Every task costs 1. δ = 0.05.",
+        toy,
+        {
+            "Coupled": Method(together, {"here": 1}, {"all": 62.0}, thinking=thinking),
+            **{f"γ = {name}": replace(separate, rationality=γ) for name, γ in levels.items()},
+        },
+        "seconds",
+        (300, 600, 900),
+        repetitions,
+        delta=0.05,
+    )
+
+
+EXPERIMENTS: dict[str, Callable[[], Experiment]] = {
+    "toy": toy_experiment,
+    "gp_prior": gp_prior_experiment,
+    "fast_objective": lambda: durations_experiment("objective"),
+    "fast_limits": lambda: durations_experiment("limits"),
+    "rationality": lambda: rationality_experiment({"full": 8.0, "partial": 1.3}, 20),
+    "rationality_real": lambda: rationality_experiment(None, 5),
+}
+
+
+def repetition(name: str, way: str, seed: int) -> list[Row]:
+    """Run one method on one problem, and look at it when it is time."""
+    experiment = EXPERIMENTS[name]()
+    method = experiment.methods[way]
+    solved = experiment.solved(seed)
     problem = Problem(
-        dict(SOLVED.problem.space.parameters),
-        minimize=FUNCTIONS[0],
-        constraints=list(SOLVED.problem.constraints),
-        tasks=tasks,
-        resources={"here": 1 if together else 3},
+        dict(solved.problem.space.parameters),
+        minimize=solved.problem.objective.name,
+        constraints=list(solved.problem.constraints),
+        tasks=dict(method.tasks),
+        resources=dict(method.resources),
     )
-    rationality = "batch" if method == "CD-F" else float("inf")
-    return Optimizer(problem, seed=seed, initial=0, delta=DELTA, rationality=rationality)  # type: ignore[arg-type]
+    clock = VirtualClock(method.thinking)
+    optimizer = Optimizer(
+        problem,
+        model=experiment.model,
+        seed=seed,
+        initial=0,
+        delta=experiment.delta,
+        rationality=method.rationality,
+        clock=clock,
+    )
+    noise = np.random.default_rng([seed, 1])
+    for params in starting_points(solved, seed, STARTS):
+        optimizer.add(params, solved.measure(params, noise))
+    counts = Counter(dict.fromkeys(problem.functions, STARTS))
+    busy = dict.fromkeys(problem.tasks, 0.0)
+    measured = STARTS * len(problem.functions)
 
+    def measure(task: str, params: Mapping[str, object]) -> dict[str, float]:
+        values = solved.measure(params, noise)
+        return {function: values[function] for function in problem.tasks[task].measures}
 
-def repetition(method: str, seed: int) -> list[dict[str, object]]:
-    optimizer = make(method, seed)
-    for params in starting_points(SOLVED, seed, STARTS):
-        optimizer.add(params, SOLVED.evaluate(params))
-    counts = Counter(dict.fromkeys(FUNCTIONS, STARTS))
-    rows: list[dict[str, object]] = []
-    while counts.total() < MOST:
-        for job in optimizer.ask_all():
-            values = SOLVED.evaluate(job.params)
-            measures = optimizer.problem.tasks[job.task].measures
-            optimizer.tell(job, {name: values[name] for name in measures})
-            counts.update(measures)
-        if counts.total() % EVERY == 0:
-            params = optimizer.recommend().params
-            seconds = sum(decision.seconds["total"] for decision in optimizer.decisions)
-            rows.append(
-                {
-                    "method": method,
-                    "seed": seed,
-                    "evaluations": counts.total(),
-                    "gap": SOLVED.gap(params, tolerance=1e-6),
-                    "feasible": int(SOLVED.feasible(params, tolerance=1e-6)),
-                    **counts,
-                    "seconds": round(seconds, 3),
-                }
-            )
+    def look(at: int) -> Row:
+        params = optimizer.recommend().params
+        spent = {"full": 0.0, "partial": 0.0}
+        made = Counter(decision.kind for decision in optimizer.decisions)
+        for decision in optimizer.decisions:
+            if decision.kind in spent:
+                spent[decision.kind] += decision.seconds["total"]
+        return Row(
+            experiment=name,
+            method=way,
+            seed=seed,
+            at=at,
+            time=round(clock.now(), 3),
+            gap=solved.gap(params, tolerance=1e-6),
+            feasible=solved.feasible(params, tolerance=1e-6),
+            active=_active(solved),
+            counts=json.dumps(counts),
+            busy=json.dumps(busy),
+            full=round(spent["full"], 3),
+            partial=round(spent["partial"], 3),
+            fulls=made["full"],
+            partials=made["partial"],
+        )
+
+    moments = iter(experiment.at)
+    due: float = next(moments)
+    rows = []
+    seconds = experiment.at[-1] if experiment.by == "seconds" else math.inf
+    for ran in simulate(optimizer, measure, method.durations, seconds=seconds):
+        counts.update(ran.values.keys())
+        busy[ran.job.task] += ran.ended - ran.started
+        measured += len(ran.values)
+        while (measured if experiment.by == "evaluations" else ran.ended) >= due:
+            rows.append(look(int(due)))
+            due = next(moments, math.inf)
+        if due == math.inf:
+            break
+    else:
+        rows += [look(at) for at in experiment.at if at >= due]
     return rows
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def _active(solved: SolvedProblem) -> bool:
+    """Whether a limit is met exactly at the solution."""
+    values = solved.evaluate(solved.solution)
+    return any(
+        min(values[limit.name] - limit.low, limit.high - values[limit.name]) < 1e-4
+        for limit in solved.problem.constraints
+    )
 
 
-def interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """A bootstrap interval of the median, 95 %."""
-    again = rng.choice(values, (2000, len(values)))
-    low, high = np.quantile(np.median(again, axis=1), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def table(rows: list[dict[str, str]]) -> str:
-    rng = np.random.default_rng(0)
+def report(name: str, rows: list[Row]) -> str:
+    experiment = EXPERIMENTS[name]()
+    functions = list(experiment.solved(0).problem.functions)
     lines = [
-        "| method | evaluations | repetitions | median gap | 95 % interval | infeasible"
-        f" | {' | '.join(f'mean of {name}' for name in FUNCTIONS)} | seconds thinking |",
-        f"|---|---|---|---|---|---|{'---|' * len(FUNCTIONS)}---|",
+        f"## {name}",
+        "",
+        experiment.title,
+        "",
+        f"| method | {experiment.by} | repetitions | median gap | interval | infeasible"
+        f" | mean of {' | mean of '.join(functions)} | full s | partial s | idle |",
+        f"|---|---|---|---|---|---|{'---|' * len(functions)}---|---|---|",
     ]
-    for method in METHODS:
-        for count in range(EVERY, MOST + 1, EVERY):
-            own = [r for r in rows if r["method"] == method and int(r["evaluations"]) == count]
-            if not own:
-                continue
-            gaps = np.array([float(r["gap"]) for r in own])
-            low, high = interval(gaps, rng)
-            infeasible = np.mean([r["feasible"] == "0" for r in own])
-            means = " | ".join(f"{np.mean([int(r[name]) for r in own]):.1f}" for name in FUNCTIONS)
-            seconds = np.median([float(r["seconds"]) for r in own])
-            lines.append(
-                f"| {method} | {count} | {len(own)} | {np.median(gaps):.2e}"
-                f" | {low:.1e} – {high:.1e} | {infeasible:.0%} | {means} | {seconds:.1f} |"
-            )
-    return "\n".join(lines)
+    for method in experiment.methods:
+        for at in experiment.at:
+            own = [row for row in rows if row.method == method and row.at == at]
+            if own:
+                lines.append(_line(method, at, own, functions))
+    if any(row.active for row in rows) and not all(row.active for row in rows):
+        lines += ["", *_split(experiment, rows, functions)]
+    return "\n".join([*lines, ""])
+
+
+def _line(method: str, at: int, own: list[Row], functions: list[str]) -> str:
+    median, low, high = median_interval(row.gap for row in own)
+    counts = [json.loads(row.counts) for row in own]
+    means = " | ".join(f"{np.mean([count[f] for count in counts]):.1f}" for f in functions)
+    full, partial = np.mean([row.full for row in own]), np.mean([row.partial for row in own])
+    # The share of the time that the busiest task was not running: for the fast one of two, idle.
+    idle = np.mean([1 - max(json.loads(row.busy).values()) / row.time for row in own])
+    return (
+        f"| {method} | {at} | {len(own)} | {median:.2e} | {low:.1e} – {high:.1e}"
+        f" | {sum(not row.feasible for row in own)} | {means}"
+        f" | {full:.1f} | {partial:.1f} | {idle:.1%} |"
+    )
+
+
+def _split(experiment: Experiment, rows: list[Row], functions: list[str]) -> list[str]:
+    """Mean measurements of each function where a limit is active, and where none is."""
+    lines = [
+        f"| method | {experiment.by} | at the solution | problems | {' | '.join(functions)} |",
+        f"|---|---|---|---|{'---|' * len(functions)}",
+    ]
+    for method in experiment.methods:
+        for at in experiment.at:
+            for active in (True, False):
+                own = [r for r in rows if (r.method, r.at, r.active) == (method, at, active)]
+                if own:
+                    counts = [json.loads(row.counts) for row in own]
+                    means = [f"{np.mean([count[f] for count in counts]):.1f}" for f in functions]
+                    lines.append(
+                        f"| {method} | {at} | {'active' if active else 'not active'} | {len(own)}"
+                        f" | {' | '.join(means)} |"
+                    )
+    return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Separate measurements on the toy problem.")
-    parser.add_argument("--repetitions", type=int, default=30)
+    parser = argparse.ArgumentParser(description="Measuring functions separately.")
+    parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
+    parser.add_argument("--repetitions", type=int, help="by default what each experiment says")
     parser.add_argument("--processes", type=int, help="how many at once; by default every core")
     options = parser.parse_args()
     path = RESULTS / "decoupled.csv"
-    done = {(row["method"], int(row["seed"])) for row in read(path)}
-    wanted = [(m, s) for s in range(options.repetitions) for m in METHODS if (m, s) not in done]
-    with ProcessPoolExecutor(options.processes or os.cpu_count(), get_context("spawn")) as pool:
-        futures = {pool.submit(repetition, *job): job for job in wanted}
-        for future in as_completed(futures):
-            rows = future.result()
-            new = not path.exists()
-            with path.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-                if new:
-                    writer.writeheader()
-                writer.writerows(rows)
-            print(*futures[future], f"gap {rows[-1]['gap']:.2e}", flush=True)
-    text = table(read(path))
+    for name in options.experiments:
+        experiment = EXPERIMENTS[name]()
+        done = {(row.experiment, row.method, row.seed) for row in read(path, Row)}
+        jobs = {
+            f"{name} {way} seed {seed}": (repetition, (name, way, seed))
+            for seed in range(options.repetitions or experiment.repetitions)
+            for way in experiment.methods
+            if (name, way, seed) not in done
+        }
+        # Real decision times are taken one at a time.
+        alone = any(method.thinking is None for method in experiment.methods.values())
+        gather(jobs, path, 1 if alone else options.processes, tell=lambda r: f"gap {r[-1].gap:.2e}")
+    rows = read(path, Row)
+    parts = [
+        report(name, own)
+        for name in EXPERIMENTS
+        if (own := [row for row in rows if row.experiment == name])
+    ]
+    text = "\n".join(parts)
     print(text)
-    (RESULTS / "decoupled.md").write_text(f"# Measuring separately\n\n{__doc__}\n{text}\n")
+    (RESULTS / "decoupled.md").write_text(f"# Measuring separately\n\n{__doc__}\n{text}")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,20 @@
 """How close does an optimiser get, how fast? Repetitions in parallel processes, rows in a CSV.
 
-An optimiser is anything that makes a `Contestant` from a solved problem and a seed. A repetition's
-rows are appended in one write when it ends; running again does only what is missing.
+An optimiser is anything that makes a `Contestant` from a solved problem and a seed.
 """
 
-import csv
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import astuple, dataclass, fields
-from io import StringIO
-from multiprocessing import get_context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from calamint.testbed import SolvedProblem
+from rows import gather, median_interval
+from rows import read as read_rows
 
 
 class Contestant(Protocol):
@@ -54,8 +50,9 @@ class Row:
     gap: float
     seconds: float
 
-
-COLUMNS = [field.name for field in fields(Row)]
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.problem, self.method, self.seed, self.evaluation
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def run(
 ) -> list[Row]:
     """Run what `path` does not have yet, appending to it, and return all rows asked for."""
     entries, seeds = list(entries), list(seeds)
-    done = {(row.problem, row.method, row.seed, row.evaluation) for row in read(path)}
+    done = {row.key for row in read(path)}
     wanted = [(entry, seed) for seed in seeds for entry in entries]
     missing = [
         (entry, seed)
@@ -129,29 +126,11 @@ def run(
         )
     ]
     say(f"{path.name}: {len(wanted) - len(missing)} repetitions are there, {len(missing)} to run")
-    # Two repetitions at once must not fight over the cores with BLAS threads of their own.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    pool = ProcessPoolExecutor(processes or os.cpu_count(), get_context("spawn"))
-    try:
-        futures = {
-            pool.submit(repetition, entry, seed, tolerance): (entry, seed)
-            for entry, seed in missing
-        }
-        for count, future in enumerate(as_completed(futures), start=1):
-            entry, seed = futures[future]
-            title = f"  {count}/{len(missing)} {entry.problem} {entry.method} seed {seed}"
-            error = future.exception()
-            if error is not None:
-                say(f"{title}: FAILED, {error!r}")
-                continue
-            rows = future.result()
-            append(path, rows)
-            thinking = sum(row.seconds for row in rows)
-            say(f"{title}: gap {rows[-1].gap:.2e}, {thinking:.1f} s of thinking")
-    finally:
-        # After Ctrl-C what waits must not be run only to be thrown away.
-        pool.shutdown(cancel_futures=True)
+    jobs = {
+        f"{entry.problem} {entry.method} seed {seed}": (repetition, (entry, seed, tolerance))
+        for entry, seed in missing
+    }
+    gather(jobs, path, processes, say, _told)
     most = {(entry.problem, entry.method): entry.evaluations for entry in entries}
     return [
         row
@@ -160,56 +139,13 @@ def run(
     ]
 
 
-def append(path: Path, rows: list[Row]) -> None:
-    """Add a repetition's rows in one write, so that a killed run leaves whole repetitions."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    before = path.read_text() if path.exists() else ""
-    if before and not before.endswith("\n"):
-        # The last line was torn by a crash, perhaps inside quotes: it must not swallow the next.
-        before = before[: before.rfind("\n") + 1]
-        os.truncate(path, len(before.encode()))
-    if not before:
-        writer.writerow(COLUMNS)
-    writer.writerows(astuple(row) for row in rows)
-    with path.open("a") as file:
-        file.write(text.getvalue())
-
-
 def read(path: Path) -> list[Row]:
-    """The rows of a CSV; a line torn by a crash is passed over, a row done again replaces it."""
-    if not path.exists():
-        return []
-    rows: dict[tuple[str, str, int, int], Row] = {}
-    whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    if whole:
-        for line in csv.reader(whole):
-            if line == COLUMNS or len(line) != len(COLUMNS):
-                continue
-            try:
-                row = _row(dict(zip(COLUMNS, line, strict=True)))
-            except ValueError:
-                continue
-            rows[row.problem, row.method, row.seed, row.evaluation] = row
-    return list(rows.values())
+    return read_rows(path, Row)
 
 
-def _row(line: Mapping[str, str]) -> Row:
-    return Row(
-        problem=line["problem"],
-        method=line["method"],
-        seed=int(line["seed"]),
-        evaluation=int(line["evaluation"]),
-        measurements=int(line["measurements"]),
-        task=line["task"],
-        params=line["params"],
-        values=line["values"],
-        recommended=line["recommended"],
-        feasible=line["feasible"] == "True",
-        gap=float(line["gap"]),
-        seconds=float(line["seconds"]),
-    )
+def _told(done: list[Row]) -> str:
+    thinking = sum(row.seconds for row in done)
+    return f"gap {done[-1].gap:.2e}, {thinking:.1f} s of thinking"
 
 
 @dataclass(frozen=True)
@@ -227,9 +163,7 @@ class Summary:
     seconds: float
 
 
-def summarise(
-    rows: Iterable[Row], at: Iterable[int], level: float = 0.95, resamples: int = 2000
-) -> list[Summary]:
+def summarise(rows: Iterable[Row], at: Iterable[int]) -> list[Summary]:
     """One summary for each problem, method and number of evaluations in `at`."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     chosen = set(at)
@@ -238,19 +172,16 @@ def summarise(
             groups.setdefault((row.problem, row.method, row.evaluation), []).append(row)
     summaries = []
     for (problem, method, evaluation), members in sorted(groups.items()):
-        gaps = np.array([row.gap for row in members])
-        rng = np.random.default_rng(0)
-        medians = np.median(gaps[rng.integers(len(gaps), size=(resamples, len(gaps)))], axis=1)
-        low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2])
+        median, low, high = median_interval(row.gap for row in members)
         summaries.append(
             Summary(
                 problem=problem,
                 method=method,
                 evaluation=evaluation,
-                repetitions=len(gaps),
-                median=float(np.median(gaps)),
-                low=float(low),
-                high=float(high),
+                repetitions=len(members),
+                median=median,
+                low=low,
+                high=high,
                 infeasible=float(np.mean([not row.feasible for row in members])),
                 seconds=float(np.median([row.seconds for row in members])),
             )

@@ -5,6 +5,7 @@ import pytest
 
 import harness
 from calamint.testbed import toy
+from rows import append
 
 
 class Guess:
@@ -67,7 +68,7 @@ def test_a_run_is_recorded_resumed_and_reproduced(tmp_path):
 def test_a_file_torn_anywhere_keeps_whole_rows_and_what_comes_after(tmp_path):
     path = tmp_path / "gaps.csv"
     rows = harness.repetition(ENTRY, 0)[:3]
-    harness.append(path, rows)
+    append(path, rows)
     text = path.read_text()
     others = harness.repetition(ENTRY, 1)[:2]
     for cut in range(len(text)):
@@ -75,14 +76,14 @@ def test_a_file_torn_anywhere_keeps_whole_rows_and_what_comes_after(tmp_path):
         kept = harness.read(path)
         assert kept == rows[: len(kept)]
         assert len(kept) == max(0, text[:cut].count("\n") - 1)
-        harness.append(path, others)
+        append(path, others)
         assert harness.read(path) == kept + others
 
 
 def test_a_torn_file_is_completed(tmp_path):
     path = tmp_path / "gaps.csv"
     whole = harness.repetition(ENTRY, 0)
-    harness.append(path, whole)
+    append(path, whole)
     path.write_text(path.read_text()[:-40])  # the last row is cut in the middle
     assert len(harness.read(path)) == 11
     rows = harness.run([ENTRY], [0], path, processes=1, say=lambda _: None)

@@ -1,7 +1,9 @@
 """Whole optimisations, long enough to need patience."""
 
 import math
+from collections import Counter
 
+import numpy as np
 import pytest
 
 import calamint as cm
@@ -27,12 +29,42 @@ def test_expected_improvement_solves_two_dimensional_problems(name, evaluations,
     assert sorted(gaps)[1] < gap
 
 
-def test_two_hundred_decisions_in_a_row():
-    solved = CLASSIC["toy"]().coupled()
-    optimizer = cm.Optimizer(solved.problem, "eic", cm.Model(hyperparameters="map"), seed=0)
+def noise_free(values, rng):
+    return values
+
+
+def noisy(values, rng):
+    return {name: value + 0.1 * rng.standard_normal() for name, value in values.items()}
+
+
+def flat(values, rng):
+    """Differences at the edge of what a float can tell beside a large constant."""
+    return {name: 1e6 + 1e-9 * value for name, value in values.items()}
+
+
+@pytest.mark.parametrize("tasks", ["together", "apart"])
+@pytest.mark.parametrize("data", [noise_free, noisy, flat, "duplicated"])
+def test_two_hundred_decisions_in_a_row(data, tasks):
+    """None raises, and what had to be done more simply is in the log."""
+    solved = CLASSIC["toy"]().coupled() if tasks == "together" else CLASSIC["toy"]()
+    rng = np.random.default_rng(0)
+    optimizer = cm.Optimizer(
+        solved.problem, model=cm.Model(hyperparameters="map"), seed=0, rationality=2.0
+    )
     for _ in range(200):
         job = optimizer.ask()
-        optimizer.tell(job, solved.evaluate(job.params))
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
-    assert math.isfinite(optimizer.recommend().objective)
-    assert solved.gap(optimizer.recommend().params, tolerance=1e-6) < 1e-4
+        values = solved.evaluate(job.params, job.task)
+        if data == "duplicated":  # the same few inputs again and again, whatever is suggested
+            place = {"x1": round(job.params["x1"]), "x2": round(job.params["x2"])}
+            optimizer.cancel(job)
+            optimizer.add(place, solved.evaluate(place, job.task))
+        else:
+            optimizer.tell(job, data(values, rng))
+    kinds = Counter(decision.kind for decision in optimizer.decisions)
+    assert kinds["fallback"] == 0
+    assert kinds["full"] + kinds["partial"] > 180
+    assert all(decision.warnings == () for decision in optimizer.decisions if data is not flat)
+    found = optimizer.recommend()
+    assert math.isfinite(found.objective)
+    if data is noise_free:
+        assert solved.gap(found.params, tolerance=1e-6) < 1e-4

@@ -6,11 +6,12 @@ from calamint.show import demo
 
 
 def test_the_demo_shows_evaluations_recommendation_and_truth(capsys):
-    demo.main(["--evaluations", "8"])
+    demo.main(["--evaluations", "12"])
     shown = capsys.readouterr().out
     assert "predictive entropy search" in shown
-    assert "8/8" in shown
-    assert "bits" in shown
+    assert "12/12" in shown
+    assert "bits (" in shown
+    assert "Measured: f " in shown
     for word in ("expected objective", "probability of being feasible", "true answer", "0.599788"):
         assert word in shown
 

@@ -8,6 +8,9 @@ import numpy as np
 from calamint.problem import Params
 from calamint.problem.parameters import Array
 
+# How a job came to be suggested.
+Kind = Literal["initial", "full", "partial", "random", "fallback"]
+
 
 @final
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Suggestion:
     bits: dict[str, float] = field(default_factory=dict, compare=False)
     cost: float = field(default=1.0, compare=False)
     values: dict[str, float] = field(default_factory=dict, compare=False)
-    update: str = field(default="full", compare=False)
+    update: Kind = field(default="full", compare=False)
     seconds: float = field(default=0.0, compare=False)
     point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
@@ -118,7 +121,7 @@ class Decision:
     """
 
     number: int
-    kind: Literal["initial", "full", "partial", "random", "fallback"]
+    kind: Kind
     seconds: dict[str, float]
     warnings: tuple[str, ...] = ()
 

@@ -95,21 +95,16 @@ def check_costs(problem: Problem) -> None:
             Computed(name, problem).at(x)
 
 
-def prices(
-    problem: Problem, durations: Mapping[str, Data], rng: np.random.Generator
-) -> dict[str, Price]:
-    """The price of every task; `durations` holds log seconds of finished jobs, by task."""
-    made: dict[str, Price] = {}
-    for name, task in problem.tasks.items():
-        if callable(task.cost):
-            made[name] = Computed(name, problem)
-        elif task.cost == "learn":
-            made[name] = Learnt(
-                DurationModel.of(durations[name], problem.space, rng), problem.space
-            )
-        else:
-            made[name] = Fixed(float(task.cost))
-    return made
+def price_of(
+    task: str, problem: Problem, durations: Mapping[str, Data], rng: np.random.Generator
+) -> Price:
+    """`durations` holds log seconds of finished jobs, by task."""
+    cost = problem.tasks[task].cost
+    if callable(cost):
+        return Computed(task, problem)
+    if cost == "learn":
+        return Learnt(DurationModel.of(durations[task], problem.space, rng), problem.space)
+    return Fixed(float(cost))
 
 
 def updated(made: Mapping[str, Price], durations: Mapping[str, Data]) -> dict[str, Price]:

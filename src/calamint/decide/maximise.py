@@ -233,13 +233,15 @@ def _direction(here: Array, slopes: Array, inverse: Array) -> Array:
 def _learn(inverse: Array, fresh: Mask, at: Index, step: Array, fall: Array) -> None:
     """The BFGS update of the inverse curvatures `at`, where the slope fell along the step."""
     curved = (step * fall).sum(-1)
-    size = np.sqrt((step**2).sum(-1) * (fall**2).sum(-1))
-    bends = curved > 1e-12 * size
+    squared = (fall**2).sum(-1)
+    size = np.sqrt((step**2).sum(-1) * squared)
+    bends = (curved > 1e-12 * size) & (squared > 1e-300)  # falls so small that squares vanish
     inverse[at[~bends & fresh[at]]] *= 4.0  # a straight slope: go further next time
     at, step, fall, curved = at[bends], step[bends], fall[bends], curved[bends]
+    squared = squared[bends]
     unit = np.eye(step.shape[-1])
     first = fresh[at]
-    scale = curved / (fall**2).sum(-1)
+    scale = curved / squared
     inverse[at[first]] = scale[first, None, None] * unit
     fresh[at] = False
     outer = step[:, :, None] / curved[:, None, None]

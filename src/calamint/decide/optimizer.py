@@ -14,6 +14,7 @@ from calamint.acquire.pesc import Information
 from calamint.decide.answers import (
     Decision,
     FunctionPrediction,
+    Kind,
     Prediction,
     Recommendation,
     Record,
@@ -21,8 +22,9 @@ from calamint.decide.answers import (
 )
 from calamint.decide.booking import blocked, contest, free_capacity
 from calamint.decide.clock import Clock
-from calamint.decide.costs import SHORTEST, check_costs, prices
+from calamint.decide.costs import SHORTEST, check_costs, price_of
 from calamint.decide.history import met, near_points, rank
+from calamint.decide.maximise import Found
 from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
 from calamint.decide.settings import (
@@ -169,59 +171,20 @@ class Optimizer:
         self, number: int, places: Mapping[str, tuple[str, ...]]
     ) -> tuple[Suggestion, Decision]:
         rng = np.random.default_rng([self.seed, number])
-        space = self.problem.space
         begin = self.clock.now()
         self.clock.start()
         warnings: list[str] = []
         task = self._to_begin_with(places)
         if task is not None:
-            kind, index = "initial", self._next_design(task)
-            point = self._design_point(index)
-            self._design_of[number] = index
+            self._design_of[number] = self._next_design(task)
+            point = self._design_point(self._design_of[number])
+            choice = self._unthinking("initial", task, point, begin, rng)
         elif not self.acquisition.uses_model:
             task = list(places)[int(rng.integers(len(places)))]
-            kind, point = "random", space.snap(rng.random(space.dimension))
+            point = self.problem.space.snap(rng.random(self.problem.space.dimension))
+            choice = self._unthinking("random", task, point, begin, rng)
         else:
-            # A decision always comes back: fewer samples if the model fails, and at last no model.
-            for model in (self.model, replace(self.model, hyperparameters="map")):
-                try:
-                    choice = self._thinker.choose(list(places), self._known(), model, rng)
-                except ProblemError:
-                    raise  # a known or a cost function of the user's: only they can mend it
-                except Exception as error:
-                    self._thinker.forget()
-                    warnings.append(
-                        f"{model.hyperparameters} model: {type(error).__name__}: {error}"
-                    )
-                else:
-                    stepped_down = self._thinker.stepped_down.get(len(self.history))
-                    warnings += [stepped_down] if stepped_down else []
-                    return self._chosen(number, places, choice, tuple(warnings))
-            task = list(places)[int(rng.integers(len(places)))]
-            kind, point = "fallback", self._design_point(number)
-        self.clock.thought(kind)
-        seconds = {"total": self.clock.now() - begin}
-        params = space.decode(point)
-        price = prices(self.problem, self._durations, rng)[task]
-        suggestion = Suggestion(
-            number,
-            task,
-            params,
-            places[task],
-            cost=float(price.at(space.encode(params)[None])[0]),
-            update=kind,
-            seconds=seconds["total"],
-            point=space.encode(params),
-        )
-        return suggestion, Decision(number, kind, seconds, tuple(warnings))  # type: ignore[arg-type]
-
-    def _chosen(
-        self,
-        number: int,
-        places: Mapping[str, tuple[str, ...]],
-        choice: Choice,
-        warnings: tuple[str, ...],
-    ) -> tuple[Suggestion, Decision]:
+            choice = self._thought(places, number, begin, rng, warnings)
         best = choice.best
         params = self.problem.space.decode(best.point)
         suggestion = Suggestion(
@@ -236,7 +199,40 @@ class Optimizer:
             seconds=choice.seconds["total"],
             point=self.problem.space.encode(params),
         )
-        return suggestion, Decision(number, choice.kind, choice.seconds, warnings)
+        return suggestion, Decision(number, choice.kind, choice.seconds, tuple(warnings))
+
+    def _thought(
+        self,
+        places: Mapping[str, tuple[str, ...]],
+        number: int,
+        begin: float,
+        rng: np.random.Generator,
+        warnings: list[str],
+    ) -> Choice:
+        """A decision always comes back: fewer samples if the model fails, and at last no model."""
+        for model in (self.model, replace(self.model, hyperparameters="map")):
+            try:
+                choice = self._thinker.choose(list(places), self._known(), model, rng)
+            except ProblemError:
+                raise  # a known or a cost function of the user's: only they can mend it
+            except Exception as error:
+                self._thinker.forget()
+                warnings.append(f"{model.hyperparameters} model: {type(error).__name__}: {error}")
+            else:
+                stepped_down = self._thinker.stepped_down.get(len(self.history))
+                warnings += [stepped_down] if stepped_down else []
+                return choice
+        task = list(places)[int(rng.integers(len(places)))]
+        return self._unthinking("fallback", task, self._design_point(number), begin, rng)
+
+    def _unthinking(
+        self, kind: Kind, task: str, point: Array, begin: float, rng: np.random.Generator
+    ) -> Choice:
+        """A job that no model chose."""
+        price = price_of(task, self.problem, self._durations, rng)
+        cost = float(price.at(point[None])[0])
+        self.clock.thought(kind)
+        return Choice(Found(task, point, math.nan, cost), kind, {"total": self.clock.now() - begin})
 
     def _to_begin_with(self, places: Mapping[str, tuple[str, ...]]) -> str | None:
         """The task that is furthest from having its functions measured at the initial inputs."""

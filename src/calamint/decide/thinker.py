@@ -11,16 +11,16 @@ so that no more than a share γ of the time is spent on them; γ = ∞ always, �
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, final
+from dataclasses import dataclass, field, replace
+from typing import final
 
 import numpy as np
 
 from calamint.acquire import Acquisition, Incumbent, Utility
 from calamint.acquire.pesc import Information
-from calamint.decide.answers import Record, Suggestion
+from calamint.decide.answers import Kind, Record, Suggestion
 from calamint.decide.clock import Clock
-from calamint.decide.costs import Price, prices, updated
+from calamint.decide.costs import Price, price_of, updated
 from calamint.decide.history import near_points
 from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
 from calamint.decide.recommend import believed_optimum
@@ -47,13 +47,13 @@ class Known:
 @final
 @dataclass(frozen=True)
 class Choice:
-    """The best job, and what the best of every task is worth for its cost."""
+    """A job, and what the best of every task is worth for its cost, where that was computed."""
 
     best: Found
-    bits: dict[str, float]
-    values: dict[str, float]
-    kind: Literal["full", "partial"]
+    kind: Kind
     seconds: dict[str, float]
+    bits: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
 
 
 @final
@@ -138,7 +138,10 @@ class Thinker:
         if full or last is None:
             belief = self.believe(known, model)
             self._last = belief
-            costs = prices(self.problem, known.durations, rng)
+            costs = {
+                task: price_of(task, self.problem, known.durations, rng)
+                for task in self.problem.tasks
+            }
         else:
             belief = last.belief.extended(known.data)
             costs = updated(last.prices, known.durations)
@@ -164,7 +167,7 @@ class Thinker:
         if not found:
             raise FloatingPointError("the utility is not a number anywhere")
         best = max(found, key=lambda each: each.height)
-        kind: Literal["full", "partial"] = "full" if full else "partial"
+        kind: Kind = "full" if full else "partial"
         self.clock.thought(kind)
         times.append(self.clock.now())
         if full:
@@ -184,7 +187,7 @@ class Thinker:
             gains = in_bits(utility, best.point)
             bits = {name: float(gains[name][0]) for name in measures if name in gains}
         values = {each.task: each.height / unit for each in found}
-        return Choice(best, bits, values, kind, seconds)
+        return Choice(best, kind, seconds, bits, values)
 
     def incumbent(self, belief: Belief, known: Known, rng: np.random.Generator) -> Incumbent:
         near = near_points(self.problem, known.history)

@@ -1,32 +1,36 @@
-"""`make run`: the toy problem of Gramacy et al., solved before your eyes."""
+"""`make run`: the toy problem of Gramacy et al., its functions measured one at a time."""
 
 import argparse
+from collections import Counter
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from calamint.decide import Optimizer, Recommendation, Record
+from calamint.decide import Optimizer, Recommendation, Record, Suggestion
 from calamint.testbed import SolvedProblem, toy
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Solve the toy problem and show the answer.")
-    parser.add_argument("--evaluations", type=_positive, default=24, help="how many (24)")
+    parser.add_argument("--evaluations", type=_positive, default=45, help="how many (45)")
     parser.add_argument("--seed", type=int, default=0, help="another run (0)")
     options = parser.parse_args(arguments)
     console = Console()
-    solved = toy().coupled()
+    solved = toy()
     console.print(solved.problem.describe(), highlight=False)
     optimizer = Optimizer(solved.problem, seed=abs(options.seed))
     console.print(
-        f"\n{optimizer.initial} space-filling inputs first, then predictive entropy search with"
-        f" constraints,\nunder {optimizer.model.samples} samples of the model's hyper-parameters."
-        " At the end of each line: the\nbits that were expected of the evaluation, and the time"
-        " that deciding took.\n",
+        f"\nEach function at {optimizer.initial} space-filling inputs first, then predictive"
+        " entropy search with constraints\nchooses what to measure, and where. Each line: the"
+        " measurement, the bits that were expected of it\nand of the best ones of the other"
+        " functions, and the time that deciding took.\n",
         highlight=False,
     )
     search(solved, optimizer, options.evaluations, console)
+    counts = Counter(record.task for record in optimizer.history)
+    often = ", ".join(f"{task} {counts[task]} times" for task in solved.problem.tasks)
+    console.print(f"\nMeasured: {often}.", highlight=False)
     console.print(answer(solved, optimizer.recommend()))
 
 
@@ -38,26 +42,27 @@ def _positive(text: str) -> int:
 
 
 def search(solved: SolvedProblem, optimizer: Optimizer, evaluations: int, console: Console) -> None:
-    """Ask, evaluate and tell, with a line for every evaluation and the time that deciding took."""
+    """Ask, evaluate and tell, with a line for every measurement."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         bar = progress.add_task("evaluating", total=evaluations)
         for _ in range(evaluations):
             suggestion = optimizer.ask()
             assert suggestion is not None
-            optimizer.tell(suggestion, solved.evaluate(suggestion.params))
-            seconds = optimizer.decisions[-1].seconds["total"]
-            bits = sum(suggestion.bits.values()) if suggestion.bits else None
-            line = _line(len(optimizer.history), optimizer.history[-1], bits, seconds)
+            optimizer.tell(suggestion, solved.evaluate(suggestion.params, suggestion.task))
+            line = _line(len(optimizer.history), suggestion, optimizer.history[-1])
             progress.console.print(line, highlight=False)
             progress.advance(bar)
 
 
-def _line(number: int, record: Record, bits: float | None, seconds: float) -> str:
+def _line(number: int, job: Suggestion, record: Record) -> str:
     inputs = "  ".join(f"{name} {value:.4f}" for name, value in record.params.items())
-    results = "  ".join(f"{name} {value:+.4f}" for name, value in record.values.items())
-    told = "         " if bits is None else f"{bits:4.2f} bits"
-    return f"{number:3} {inputs} -> {results} {told} {1000 * seconds:4.0f} ms"
+    results = "  ".join(f"{name:2} {value:+.4f}" for name, value in record.values.items())
+    bits = ""
+    if job.bits:
+        others = ", ".join(f"{task} {value:z.2f}" for task, value in job.runners_up.items())
+        bits = f"{sum(job.bits.values()):5.2f} bits ({others})"
+    return f"{number:3}  {inputs}  {results}  {bits:28} {1000 * job.seconds:4.0f} ms"
 
 
 def answer(solved: SolvedProblem, found: Recommendation) -> Table:

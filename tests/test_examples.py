@@ -1,0 +1,50 @@
+"""The examples run as they stand, and find what they are to find."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "lab_tests",
+        "profit_and_risk",
+        "train_and_profile",
+    }
+
+
+def test_profit_and_risk(capsys):
+    example = load("profit_and_risk")
+    best = example.main(evaluations=14)
+    years = example.shop(best.params, seed=5, years=100)
+    # A grid in steps of 6 and 30 finds 67.4 euros a day at best.
+    assert years["profit"][0] > 66.4
+    assert years["empty_days"][0] < 0.01
+    assert "Recommended" in capsys.readouterr().out
+
+
+def test_train_and_profile(capsys):
+    example = load("train_and_profile")
+    best = example.main(jobs=20)
+    assert example.train(best.params)["error"] < 0.3
+    assert example.profile(best.params)["relative_time"] < 0.4
+    assert "run profile on spare" in capsys.readouterr().out
+
+
+def test_lab_tests(capsys):
+    example = load("lab_tests")
+    best = example.main(weeks=1.5)
+    truth = example.nature(best.params)
+    assert truth["efficiency"] > 19
+    assert truth["residue"] < 0.12
+    assert "days of efficiency" in capsys.readouterr().out
