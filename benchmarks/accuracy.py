@@ -21,12 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from calamint import Model, Problem, Real
-from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
+from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
 from calamint.acquire.pesc.points import SiteChoice, site_points
 from calamint.acquire.pesc.sites import propagate
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.rejection import Truth, grid_truth, regular_grid
 from calamint.model import Belief, Data, believe
+from calamint.model.anchored import Anchored
 from calamint.problem.parameters import Array
 from calamint.show.plots import save
 

@@ -7,11 +7,12 @@ import pytest
 
 import calamint as cm
 from calamint.acquire import PESC, Incumbent
-from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
+from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
 from calamint.acquire.pesc.points import site_points
 from calamint.acquire.pesc.sites import propagate
 from calamint.acquire.rejection import grid_truth
 from calamint.model import Data, believe
+from calamint.model.anchored import Anchored
 
 RNG = np.random.default_rng
 CELLS = 150

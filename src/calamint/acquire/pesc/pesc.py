@@ -5,12 +5,13 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.pesc.gain import Anchored, Conditioned, blocks_of, limits_of
+from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
 from calamint.acquire.pesc.points import SiteChoice, more_site_points, site_points
 from calamint.acquire.pesc.sites import Sites, propagate, widened
 from calamint.acquire.pesc.solutions import Solutions, draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
+from calamint.model.anchored import Anchored
 from calamint.problem import ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, whole
