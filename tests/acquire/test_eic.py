@@ -6,28 +6,12 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
+from tests.acquire.cases import belief_of
 
-import calamint as cm
-from calamint.acquire import ACQUISITIONS, EIC, Incumbent
+from calamint.acquire import EIC, Incumbent
 from calamint.acquire.eic import log_improvement
-from calamint.model import Data, believe
 
 RNG = np.random.default_rng
-
-
-def belief_of(constraints=("c >= 0", "-1 <= d <= 1"), samples=3, count=6, space=None):
-    problem = cm.Problem(
-        space=space or {"x": cm.Real(0, 1), "y": cm.Real(0, 1)},
-        minimize="f",
-        constraints=list(constraints),
-    )
-    inputs = problem.space.snap(RNG(0).random((count, problem.space.dimension)))
-    unknown = np.full(count, np.nan)
-    data = {
-        name: Data(inputs, np.sin(3 * (i + 1) * inputs.sum(1)), unknown)
-        for i, name in enumerate(problem.functions)
-    }
-    return believe(problem, cm.Model(samples=samples), data, RNG(1))
 
 
 @pytest.mark.parametrize("z", [-30.0, -5.0, -1.0, -1e-3, 0.0, 1e-3, 2.0, 8.0])
@@ -112,27 +96,3 @@ def test_one_constraint_in_closed_form():
     z = (0.1 - mean) / np.sqrt(variance)
     improvement = np.sqrt(variance) * (norm.pdf(z) + z * norm.cdf(z))
     assert np.allclose(np.exp(utility.value(x)), improvement * belief.probability(x), rtol=1e-10)
-
-
-@pytest.mark.parametrize("name", ACQUISITIONS)
-@pytest.mark.parametrize("count", [0, 1, 6])
-@pytest.mark.parametrize("eta", [None, 0.0])
-def test_every_acquisition_keeps_the_contract(name, count, eta):
-    space = {"x": cm.Real(0, 1), "n": cm.Integer(1, 4), "k": cm.Choice("a", "b")}
-    if name == "rs":  # its grid covers two columns at most
-        del space["k"]
-    belief = belief_of(count=count, space=space)
-    columns = belief.problem.space.dimension
-    x = belief.snap(RNG(5).random((9, columns)))
-    utility = ACQUISITIONS[name]().prepare(belief, Incumbent(x[0], eta), RNG(7))
-    value, gradient = utility.value_gradient(x)
-    assert value.shape == (9,)
-    assert gradient.shape == (9, columns)
-    assert np.all(np.isfinite(value))
-    assert np.all(np.isfinite(gradient))
-    assert np.all(gradient[:, 1:] == 0)  # integers and choices do not move smoothly
-    again = ACQUISITIONS[name]().prepare(belief, Incumbent(x[0], eta), RNG(7))
-    assert np.array_equal(again.value_gradient(x)[0], value)
-    if name != "random":
-        alone = [utility.value(point[None])[0] for point in x]
-        assert np.allclose(value, alone, rtol=1e-6, atol=1e-9)

@@ -350,7 +350,7 @@ def test_before_any_data_it_answers_from_the_prior():
     ("make", "words"),
     [
         (lambda: cm.Optimizer("x"), ["problem is 'x'"]),
-        (lambda: cm.Optimizer(problem(), "eci"), ["acquisition is 'eci'", "'eic'"]),
+        (lambda: cm.Optimizer(problem(), "pecs"), ["acquisition is 'pecs'", "'pesc'"]),
         (lambda: cm.Optimizer(problem(), 3), ["acquisition is 3"]),
         (lambda: cm.Optimizer(toy().problem, "eic"), ["only some functions", "'pesc'"]),
         (lambda: cm.Optimizer(problem(), rationality=-1), ["rationality is -1", "'batch'"]),

@@ -27,7 +27,9 @@ class Utility(ABC):
     """How useful a measurement would be at each input, on a scale that only ranks.
 
     A utility that is known only at some points (k, D) lists them in `points`. One whose scale is
-    logarithmic says so: costs are then subtracted, not divided by.
+    logarithmic says so: costs are then subtracted, not divided by. One whose shares are information
+    about the optimum, in nats, says so, too. With `where`, another utility chooses the input, and
+    this one only values tasks there.
 
     A separable utility is a sum of shares, one for each function in the order of
     `problem.functions`; a task is worth the shares of what it measures. Any other has one share,
@@ -36,6 +38,8 @@ class Utility(ABC):
 
     points: Array | None = None
     logarithmic: bool = False
+    nats: bool = False
+    where: "Utility | None" = None
 
     @property
     def near(self) -> Array:

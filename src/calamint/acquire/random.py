@@ -1,6 +1,5 @@
-"""No preference: every input is as good as any other, so the maximiser returns a random one."""
+"""No preference: every input is as good as any other, and one of many random ones wins."""
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,12 +10,9 @@ from calamint.problem.parameters import Array
 
 
 @final
-@dataclass(frozen=True)
 class Indifference(Utility):
-    rng: np.random.Generator
-
     def value(self, x: Array) -> Array:
-        return self.rng.random(len(x))
+        return np.zeros(len(x))
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         return self.value(x), np.zeros_like(x)
@@ -31,4 +27,4 @@ class Random(Acquisition):
     uses_model = False
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
-        return Indifference(rng)
+        return Indifference()

@@ -16,7 +16,7 @@ from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
 from calamint.problem import Problem, ProblemError, Space
-from calamint.problem.parameters import Array
+from calamint.problem.parameters import Array, whole
 
 _CHUNK = 20_000
 _FEWEST = 20  # draws in a cell for its variance to count
@@ -79,8 +79,10 @@ def grid_truth(
             sums[0, i, cells] += np.add.reduceat(ordered, begins)
             sums[1, i, cells] += np.add.reduceat(ordered**2, begins)
     enough = number >= _FEWEST
-    share = number[enough] / number[enough].sum()
     gains = np.zeros((size, count))
+    if not enough.any():  # no telling where x* may be, or what tells about it
+        return Truth(gains, number / max(number.sum(), 1.0), lost / draws)
+    share = number[enough] / number[enough].sum()
     for i in range(count):
         mean = sums[0, i, enough] / number[enough][:, None]
         variance = sums[1, i, enough] / number[enough][:, None] - mean**2
@@ -93,6 +95,8 @@ def grid_truth(
 @final
 class GridInformation(Utility):
     """Expected information at the points of a grid (n, D), in nats by function (n, 1 + K)."""
+
+    nats = True
 
     def __init__(self, grid: Array, gains: Array) -> None:
         self.points, self._grid, self._gains = grid, grid, gains
@@ -129,7 +133,7 @@ class RS(Acquisition):
     separable = True
 
     def __init__(self, cells: int = 400, draws: int = 10_000) -> None:
-        self.cells, self.draws = cells, draws
+        self.cells, self.draws = whole(cells, "cells", 1), whole(draws, "draws", 1)
 
     def check(self, problem: Problem) -> None:
         regular_grid(problem.space, 1)
@@ -152,7 +156,7 @@ class RSDG(Acquisition):
     separable = True
 
     def __init__(self, cells: int = 100, draws: int = 10_000) -> None:
-        self.cells, self.draws = cells, draws
+        self.cells, self.draws = whole(cells, "cells", 1), whole(draws, "draws", 1)
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         drawn = draw_solutions(belief, self.cells, incumbent.point[None], rng)

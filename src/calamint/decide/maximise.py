@@ -12,7 +12,7 @@ import numpy as np
 
 from calamint.acquire import Utility
 from calamint.acquire.candidates import candidate_points, first_apart, mixtures
-from calamint.decide.costs import Price
+from calamint.decide.costs import Fixed, Price
 from calamint.model.kernels import Index, Mask
 from calamint.problem import Choice, Integer, Space
 from calamint.problem.parameters import Array
@@ -71,10 +71,15 @@ def maximise(
     near  (k, D) points whose neighbourhoods deserve a closer look
     """
     arena = _Arena(utility, contenders)
-    if utility.points is not None:
-        heights = arena.scores(utility.points, utility.shares(utility.points))
+    points = utility.points
+    if utility.where is not None:
+        everything = Contender("", np.ones(1), Fixed(1.0))
+        (place,) = maximise(utility.where, [everything], space, near, rng, effort)
+        points = place.point[None]
+    if points is not None:
+        heights = arena.scores(points, utility.shares(points))
         best = heights.argmax(axis=1)
-        return [arena.found(t, utility.points[i], heights[t, i]) for t, i in enumerate(best)]
+        return [arena.found(t, points[i], heights[t, i]) for t, i in enumerate(best)]
     candidates = candidate_points(space, effort.candidates, near, rng)
     if len(utility.near):
         candidates = candidates[effort.candidates // 2 :]

@@ -46,9 +46,9 @@ class Optimizer:
     """Decides what to measure next.
 
     problem      what is asked
-    acquisition  "pesc" (expected information about the constrained optimum), "eic" (expected
-                 improvement), "rs" or "rsdg" (rejection sampling) or "random"; or one with
-                 settings, such as `PESC(solutions=50)`
+    acquisition  "pesc" (expected information about the constrained optimum), another by name
+                 ("eic", "eicd", "ieci", "ev", "auglag", "thompson", "rs", "rsdg", "random"), or
+                 one with settings, such as `PESC(solutions=50)`
     model        how functions are modelled: `cm.Model(...)`
     seed         same seed, same results and same durations give the same suggestions
     initial      how many space-filling inputs every function is measured at first; by default one
@@ -59,6 +59,7 @@ class Optimizer:
                  partial while resources are being filled
     fantasies    how often the results of pending jobs are imagined; one takes what is expected
     clock        where time is read from
+    couple       measure everything at once, on one resource, whatever the problem's tasks are
     """
 
     def __init__(
@@ -72,9 +73,12 @@ class Optimizer:
         rationality: Rationality = math.inf,
         fantasies: int = 1,
         clock: Clock | None = None,
+        couple: bool = False,
     ) -> None:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
+        if couple:
+            problem = problem.coupled()
         for constraint in problem.constraints:
             if constraint.passfail:
                 raise ProblemError(
@@ -367,7 +371,7 @@ class Optimizer:
         measures. Pending jobs count as if they had found what is expected.
         """
         x = self._encode_points(points)
-        return in_bits(self.information(), x)
+        return in_bits(self.information(), self.problem, x)
 
     @single_threaded
     def information(self) -> Information:

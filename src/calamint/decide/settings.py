@@ -32,7 +32,7 @@ def read_acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquis
         raise ProblemError(
             f"acquisition is {acquisition.name!r}, which cannot value task {parts[0]!r} that"
             f" measures only some functions: write one of {', '.join(able)},"
-            " or use problem.coupled()."
+            " or couple=True to measure everything at once."
         )
     return acquisition
 

@@ -17,7 +17,6 @@ from typing import final
 import numpy as np
 
 from calamint.acquire import Acquisition, Incumbent, Utility
-from calamint.acquire.pesc import Information
 from calamint.decide.answers import Kind, Record, Suggestion
 from calamint.decide.clock import Clock
 from calamint.decide.costs import Price, price_of, updated
@@ -181,10 +180,10 @@ class Thinker:
         seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
         seconds["total"] = times[-1] - times[0]
         bits, unit = {}, 1.0
-        if isinstance(utility, Information):
+        if utility.nats:
             unit = math.log(2)
             measures = self.problem.tasks[best.task].measures
-            gains = in_bits(utility, best.point)
+            gains = in_bits(utility, self.problem, best.point)
             bits = {name: float(gains[name][0]) for name in measures if name in gains}
         values = {each.task: each.height / unit for each in found}
         return Choice(best, kind, seconds, bits, values)
@@ -212,10 +211,9 @@ class Thinker:
         return np.array([float(name in measures) for name in self.problem.functions])
 
 
-def in_bits(utility: Information, x: Array) -> dict[str, Array]:
+def in_bits(utility: Utility, problem: Problem, x: Array) -> dict[str, Array]:
     """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
-    problem = utility.belief.problem
-    gains = utility.gains(np.atleast_2d(x)) / math.log(2)
+    gains = utility.shares(np.atleast_2d(x)) / math.log(2)
     return {
         name: gains[:, index]
         for index, name in enumerate(problem.functions)

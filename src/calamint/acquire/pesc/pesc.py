@@ -43,6 +43,7 @@ class Information(Utility):
     report: Report
     site_points: Array
     sites: Sites
+    nats = True
 
     @property
     def solutions(self) -> Array:

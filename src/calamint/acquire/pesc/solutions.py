@@ -55,12 +55,20 @@ class Solutions:
     drawn: list[Drawn]
 
 
-def draw_solutions(belief: Belief, count: int, near: Array, rng: np.random.Generator) -> Solutions:
+def draw_solutions(
+    belief: Belief,
+    count: int,
+    near: Array,
+    rng: np.random.Generator,
+    samples: Index | None = None,
+) -> Solutions:
     """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more.
+
+    samples  (count,) hyper-parameter samples to draw under, by default all of them in turn
 
     Paths without a feasible point are drawn again, a few times.
     """
-    samples = np.arange(count) % belief.samples
+    samples = np.arange(count) % belief.samples if samples is None else samples
     found = _draw(belief, samples, near, rng)
     for _ in range(_REDRAWS):
         left = np.flatnonzero(~found.feasible)

@@ -1,0 +1,198 @@
+"""Expected improvement of an augmented Lagrangian (Gramacy et al. 2016; the paper's section 2.4).
+
+    L(x) = f(x) + Σ_k [ min(0, c_k(x))² / (2p) − λ_k c_k(x) ]        feasible: c_k(x) ≥ 0
+
+Limits of intervals count one by one. After each evaluation the multipliers λ and the penalty p move
+as in the classical method, from the point with the lowest L so far:
+
+    λ_k ← max(0, λ_k − c_k / p),   p ← p/2 where that point is not feasible
+
+f and every c_k have models of their own (f may be known, as in the original), and improvement is
+averaged over their joint predictions at x by quasi-Monte Carlo. The paper fits one model to values
+of L instead, which has kinks and changes with λ.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.model import Belief
+from calamint.model.posterior import Posterior
+from calamint.problem.parameters import Array, whole
+
+_SOFTNESS = 1e-3  # of improvement, in standard deviations of the objective
+_SMALLEST_PENALTY = 1e-8
+_BLOCK = 200
+_FLOOR = 1e-16
+
+
+@final
+@dataclass(frozen=True)
+class Multipliers:
+    """λ (J,), one for each finite limit, and the penalty p."""
+
+    slopes: Array
+    penalty: float
+
+    def lagrangian(self, objective: Array, margins: Array) -> Array:
+        """(…), (…, J) -> (…)"""
+        broken = np.minimum(margins, 0.0)
+        penalties = 0.5 * broken**2 / self.penalty - self.slopes * margins
+        return objective + penalties.sum(-1)
+
+    def moved(self, margins: Array) -> "Multipliers":
+        """After a minimiser of L with these margins (J,) was found."""
+        slopes = np.maximum(0.0, self.slopes - margins / self.penalty)
+        penalty = self.penalty if np.all(margins >= 0) else self.penalty / 2
+        return Multipliers(slopes, max(penalty, _SMALLEST_PENALTY))
+
+
+def replay(objective: Array, margins: Array, first: int) -> Multipliers:
+    """The multipliers after evaluations with objectives (N,) and margins (N, J), in their order.
+
+    The first few are the start: they set p so that a typical violation weighs as much as a standard
+    deviation of the objective, and λ to zero.
+    """
+    violation = (np.minimum(margins[:first], 0.0) ** 2).sum(-1)
+    typical = float(np.median(violation[violation > 0])) if np.any(violation > 0) else 2.0
+    state = Multipliers(np.zeros(margins.shape[1]), max(0.5 * typical, _SMALLEST_PENALTY))
+    for count in range(first, len(objective) + 1):
+        values = state.lagrangian(objective[:count], margins[:count])
+        state = state.moved(margins[int(np.argmin(values))])
+    return state
+
+
+@final
+@dataclass(frozen=True)
+class LagrangianImprovement(Utility):
+    """log E[improvement of L], softened so that it has a slope where there is hardly any.
+
+    normals  (S, 1 + K) standard normal numbers
+    best     the lowest L so far
+    """
+
+    belief: Belief
+    multipliers: Multipliers
+    best: float
+    normals: Array
+    logarithmic = True
+
+    def value(self, x: Array) -> Array:
+        return self._run(x, gradients=False)[0]
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self._run(x, gradients=True)
+
+    def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+        x = self.belief.snap(x)
+        value, gradient = np.empty(len(x)), np.zeros(x.shape)
+        for start in range(0, len(x), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            value[rows], gradient[rows] = self._block(x[rows], gradients)
+        return value, np.where(self.belief.problem.space.continuous, gradient, 0.0)
+
+    def _block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+        functions = [self.belief.objective, *self.belief.constraints]
+        moments = [function.process.moments_gradient(x) for function in functions]
+        deviations = [np.sqrt(np.maximum(variance, _FLOOR)) for _, variance, _, _ in moments]
+        # (S, M, n) each
+        drawn = [
+            mean + deviation * self.normals[:, i, None, None]
+            for i, ((mean, _, _, _), deviation) in enumerate(zip(moments, deviations, strict=True))
+        ]
+        margins = margins_of(self.belief, drawn)
+        short = (self.best - self.multipliers.lagrangian(drawn[0], margins)) / _SOFTNESS
+        log_soft = np.log(np.logaddexp(0.0, short), where=short > -30, out=short.copy())
+        total = logsumexp(log_soft, axis=(0, 1))
+        value = total - math.log(log_soft.shape[0] * log_soft.shape[1]) + math.log(_SOFTNESS)
+        if not gradients:
+            return value, np.zeros(x.shape)
+        # d log softplus = logistic / softplus, which is one far below.
+        slope = np.exp(-np.logaddexp(0.0, -short) - log_soft)
+        pull = -np.exp(log_soft - total) * slope / _SOFTNESS  # d value / d L, (S, M, n)
+        by_margin = np.minimum(margins, 0.0) / self.multipliers.penalty - self.multipliers.slopes
+        by_function = [pull, *_by_constraint(self.belief, pull[..., None] * by_margin)]
+        gradient = np.zeros(x.shape)
+        for i, (by, (_, _, mean_x, variance_x)) in enumerate(
+            zip(by_function, moments, strict=True)
+        ):
+            by_mean = by.sum(0)
+            by_variance = (by * self.normals[:, i, None, None]).sum(0) / (2 * deviations[i])
+            gradient += np.einsum("mn,mnd->nd", by_mean, mean_x)
+            gradient += np.einsum("mn,mnd->nd", by_variance, variance_x)
+        return value, gradient
+
+
+def margins_of(belief: Belief, values: list[Array]) -> Array:
+    """Values of the objective and every constraint (…) -> how far inside each limit, (…, J)."""
+    margins = [values[0][..., None][..., :0]]
+    for function, value in zip(belief.constraints, values[1:], strict=True):
+        margins += [value[..., None] - function.low] if math.isfinite(function.low) else []
+        margins += [function.high - value[..., None]] if math.isfinite(function.high) else []
+    return np.concatenate(margins, axis=-1)
+
+
+def _by_constraint(belief: Belief, by_margin: Array) -> list[Array]:
+    """Slopes in margins (…, J) -> in the constraints, (…) each."""
+    index, slopes = 0, []
+    for function in belief.constraints:
+        slope = np.zeros(by_margin.shape[:-1])
+        for limit, sign in ((function.low, 1.0), (function.high, -1.0)):
+            if math.isfinite(limit):
+                slope = slope + sign * by_margin[..., index]
+                index += 1
+        slopes.append(slope)
+    return slopes
+
+
+def measured_together(belief: Belief) -> Array:
+    """(N, D) inputs at which every function was measured, in order."""
+    processes = [
+        function.process
+        for function in belief.functions.values()
+        if isinstance(function.process, Posterior)
+    ]
+    rows = [tuple(row) for row in processes[0].inputs]
+    for process in processes[1:]:
+        also = {tuple(row) for row in process.inputs}
+        rows = [row for row in rows if row in also]
+    return np.array(rows).reshape(-1, belief.problem.space.dimension)
+
+
+@final
+class AugmentedLagrangian(Acquisition):
+    """Expected improvement of an augmented Lagrangian, for tasks that measure everything.
+
+    draws  how many joint predictions to average over
+    """
+
+    name = "auglag"
+    separable = False
+
+    def __init__(self, draws: int = 128) -> None:
+        self.draws = whole(draws, "draws", 1)
+
+    def prepare(
+        self,
+        belief: Belief,
+        incumbent: Incumbent,
+        rng: np.random.Generator,
+    ) -> Utility:
+        from scipy.stats import qmc
+
+        measured = measured_together(belief)
+        x = measured if len(measured) else incumbent.point[None]
+        functions = [belief.objective, *belief.constraints]
+        values = [function.process.moments(x)[0].mean(0) for function in functions]
+        margins = margins_of(belief, values)
+        multipliers = replay(values[0], margins, first=x.shape[1] + 1)
+        best = float(multipliers.lagrangian(values[0], margins).min())
+        dimension = 1 + len(belief.constraints)
+        uniform = qmc.Halton(dimension, rng=rng).random(self.draws)
+        normals = norm.ppf(np.clip(uniform, 1e-12, 1 - 1e-12))
+        return LagrangianImprovement(belief, multipliers, best, normals)

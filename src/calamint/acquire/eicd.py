@@ -1,0 +1,72 @@
+"""EIC for functions that are measured separately (Gelbart et al. 2014; the paper's section 2.5).
+
+Measuring one function alone never makes an improvement, so the decision has two stages: the input
+is the one that expected improvement with constraints prefers, as if everything were measured; then
+the task is the one that tells most about x* there, for its cost. The paper calls it EIC-D, and
+EIC-CD where tasks compete for one resource.
+"""
+
+from typing import Literal, final
+
+import numpy as np
+
+from calamint.acquire.eic import EIC
+from calamint.acquire.entropy import MonteCarloEntropy
+from calamint.acquire.pesc import PESC
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.model import Belief
+from calamint.problem import ProblemError
+from calamint.problem.errors import nearest
+from calamint.problem.parameters import Array
+
+
+@final
+class TwoStages(Utility):
+    """One utility chooses the input, another values the tasks there."""
+
+    nats = True
+
+    def __init__(self, where: Utility, tells: Utility) -> None:
+        self.where, self.tells = where, tells
+
+    def shares(self, x: Array) -> Array:
+        return self.tells.shares(x)
+
+    def value(self, x: Array) -> Array:
+        return self.tells.value(x)
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.tells.value_gradient(x)
+
+    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
+        return self.tells.weighted(x, weights)
+
+
+@final
+class EICD(Acquisition):
+    """Expected improvement chooses the input, information the task.
+
+    entropy  "pesc" (default), or "monte carlo" as in the original: slow, for small problems
+    """
+
+    name = "eicd"
+    separable = True
+    improves = True
+
+    def __init__(self, entropy: Literal["pesc", "monte carlo"] = "pesc") -> None:
+        choices = ("pesc", "monte carlo")
+        if entropy not in choices:
+            raise ProblemError(f"entropy is {entropy!r}: {nearest(str(entropy), choices)}")
+        self.tells: Acquisition = PESC() if entropy == "pesc" else MonteCarloEntropy()
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
+        where = EIC().prepare(belief, incumbent, rng)
+        return TwoStages(where, self.tells.prepare(belief, incumbent, rng))
+
+    def update(
+        self, last: Utility, belief: Belief, incumbent: Incumbent, rng: np.random.Generator
+    ) -> Utility:
+        if not isinstance(last, TwoStages):
+            return self.prepare(belief, incumbent, rng)
+        where = EIC().prepare(belief, incumbent, rng)
+        return TwoStages(where, self.tells.update(last.tells, belief, incumbent, rng))

@@ -1,0 +1,125 @@
+"""How much the entropy of x* would fall, by Monte Carlo (Villemonteix et al. 2009).
+
+    H[x*] − E_y H[x* | y at x]
+
+All functions are drawn at many solutions of other draws, the only places where x* may then be. For
+each of a few results y that a measurement at x may have, every draw is moved to what it would be
+had y been found, and the places where they have their optima are counted again. It is slow, and
+its counts are rough: for small problems, and few inputs at a time.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.model import Belief
+from calamint.model.posterior import Posterior
+from calamint.problem.parameters import Array, whole
+
+
+@final
+@dataclass(frozen=True)
+class EntropyReduction(Utility):
+    """places   (G, D) where x* may be
+    normals  (S, F, G + 2) standard normal numbers: of each draw, by function, at the places, at x,
+             and for the noise of a measurement there
+    nodes    (Q,) results in standard deviations, with their probabilities `chances` (Q,)
+    """
+
+    belief: Belief
+    places: Array
+    normals: Array
+    nodes: Array
+    chances: Array
+    nats = True
+
+    def shares(self, x: Array) -> Array:
+        return np.array([self._at(point) for point in self.belief.snap(x)]).reshape(
+            len(x), len(self.belief.functions)
+        )
+
+    def value(self, x: Array) -> Array:
+        return self.shares(x).sum(-1)
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), np.zeros_like(x)
+
+    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
+        return (self.shares(x) * weights).sum(-1), np.zeros_like(x)
+
+    def _at(self, point: Array) -> Array:
+        """(D,) -> (1 + K,) nats, averaged over hyper-parameter samples."""
+        functions = [self.belief.objective, *self.belief.constraints]
+        everywhere = np.vstack([self.places, point])
+        gains = np.zeros((self.belief.samples, len(functions)))
+        for sample in range(self.belief.samples):
+            drawn: list[Array] = []
+            measurable: list[tuple[Array, float] | None] = []
+            for i, function in enumerate(functions):
+                process = function.process.take(slice(sample, sample + 1))
+                mean = process.moments(everywhere)[0][0]
+                if isinstance(process, Posterior):
+                    covariance = process.covariance(everywhere, everywhere)[0]
+                    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+                    root = vectors * np.sqrt(np.maximum(values, 0.0))
+                    drawn.append(mean + self.normals[:, i, : len(everywhere)] @ root.T)
+                    measurable.append((covariance[:, -1], float(process.noise[0])))
+                else:
+                    drawn.append(np.broadcast_to(mean, (len(self.normals), len(mean))))
+                    measurable.append(None)
+            places = [values[:, :-1] for values in drawn]
+            before = self._entropy(places)
+            for i, known in enumerate(measurable):
+                if known is None:
+                    continue
+                cross, noise = known
+                total = cross[-1] + noise + 1e-12
+                found = drawn[i][:, -1] + np.sqrt(noise) * self.normals[:, i, -1]
+                centre = float(functions[i].process.moments(point[None])[0][sample, 0])
+                after = 0.0
+                for node, chance in zip(self.nodes, self.chances, strict=True):
+                    result = centre + node * np.sqrt(total)
+                    moved = places[i] + (result - found)[:, None] * cross[:-1] / total
+                    after += chance * self._entropy([*places[:i], moved, *places[i + 1 :]])
+                gains[sample, i] = before - after
+        return gains.mean(0)
+
+    def _entropy(self, drawn: list[Array]) -> float:
+        """Of the place where draws (S, G) of all functions have their optimum."""
+        objective = drawn[0].copy()
+        for function, values in zip(self.belief.constraints, drawn[1:], strict=True):
+            objective[(values < function.low) | (values > function.high)] = np.inf
+        best = np.argmin(objective, axis=1)[np.isfinite(objective.min(axis=1))]
+        share = np.bincount(best, minlength=1) / max(len(best), 1)
+        share = share[share > 0]
+        return float(-(share * np.log(share)).sum())
+
+
+@final
+class MonteCarloEntropy(Acquisition):
+    """The fall of x*'s entropy by Monte Carlo, for few inputs at a time.
+
+    places, draws  how many; results  of a measurement, how many
+    """
+
+    name = "entropy"
+    separable = True
+
+    def __init__(self, places: int = 50, draws: int = 1000, results: int = 7) -> None:
+        self.places = whole(places, "places", 1)
+        self.draws, self.results = whole(draws, "draws", 1), whole(results, "results", 1)
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
+        drawn = draw_solutions(belief, self.places, incumbent.point[None], rng)
+        places = np.unique(drawn.points, axis=0)
+        nodes, chances = np.polynomial.hermite_e.hermegauss(self.results)
+        return EntropyReduction(
+            belief,
+            places,
+            rng.standard_normal((self.draws, 1 + len(belief.constraints), len(places) + 2)),
+            nodes,
+            chances / chances.sum(),
+        )

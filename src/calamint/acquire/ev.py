@@ -1,0 +1,134 @@
+"""Expected volume (Picheny 2014; the paper's section 2.3).
+
+    EV(x) = ∫ P(f(x) < f(x') ≤ η) Π_k P(c_k(x) and c_k(x') are within their limits) dx'
+
+is how much of the feasible region below the best objective η is expected to be ruled out by finding
+a better feasible point at x; averaged over hyper-parameter samples. While no input is feasible
+enough, η is infinite. (The paper's formula takes for granted that x is feasible.)
+
+Shapes: M samples, G integration points, n inputs.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.reference import integration_points
+from calamint.model import Belief
+from calamint.model.anchored import Anchored
+from calamint.model.bivariate import bivariate, both_within
+from calamint.problem.parameters import Array, whole
+
+_BLOCK = 100
+_FLOOR = 1e-12
+
+
+@final
+@dataclass(frozen=True)
+class ExcludedVolume(Utility):
+    """functions  the objective, then the constraints, with the integration points as anchors
+    weights    (G,) of the points
+    best       η
+    """
+
+    belief: Belief
+    functions: list[Anchored]
+    weights: Array
+    best: float
+
+    def value(self, x: Array) -> Array:
+        return self._run(x, gradients=False)[0]
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self._run(x, gradients=True)
+
+    def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+        x = self.belief.snap(x)
+        value, gradient = np.empty(len(x)), np.zeros(x.shape)
+        for start in range(0, len(x), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            seen = [function.at(x[rows], slopes=gradients) for function in self.functions]
+            below = self._below(seen[0].mean, seen[0].variance, seen[0].covariance)
+            factors = [below] + [
+                self._met(k, each.mean, each.variance, each.covariance)
+                for k, each in enumerate(seen[1:])
+            ]
+            product = np.prod([factor[0] for factor in factors], axis=0)  # (M, n, G)
+            value[rows] = (product @ self.weights).mean(0)
+            if not gradients:
+                continue
+            for i, (_, by_mean, by_variance, by_covariance) in enumerate(factors):
+                others = [factor[0] for j, factor in enumerate(factors) if j != i]
+                share = np.prod(others, axis=0) * self.weights / len(product)
+                gradient[rows] += self.functions[i].pull(
+                    x[rows],
+                    seen[i],
+                    (share * by_mean).sum(-1),
+                    (share * by_variance).sum(-1),
+                    share * by_covariance,
+                )
+        return value, np.where(self.belief.problem.space.continuous, gradient, 0.0)
+
+    def _below(self, mean: Array, variance: Array, covariance: Array) -> tuple[Array, ...]:
+        """P(f(x) < f(x') ≤ η) (M, n, G), and its slopes in mean and variance at x, covariance."""
+        there, there_variance = _moments(self.functions[0])
+        deviation = np.sqrt(there_variance)
+        squared = variance[..., None] + there_variance - 2 * covariance
+        apart = np.sqrt(np.maximum(squared, _FLOOR))
+        h = (self.best - there) / deviation
+        k = (there - mean[..., None]) / apart
+        rho = (covariance - there_variance) / (deviation * apart)
+        value, _, by_k, by_rho = bivariate(*np.broadcast_arrays(h, k, rho))
+        # s² = v + v' − 2C;  k and ρ go with 1/s
+        by_squared = np.where(squared > _FLOOR, -(by_k * k + by_rho * rho) / (2 * apart**2), 0.0)
+        by_covariance = by_rho / (deviation * apart) - 2 * by_squared
+        return value, -by_k / apart, by_squared, by_covariance
+
+    def _met(self, k: int, mean: Array, variance: Array, covariance: Array) -> tuple[Array, ...]:
+        """P(c_k(x) and c_k(x') are within limits) (M, n, G), and the same slopes."""
+        there, there_variance = _moments(self.functions[1 + k])
+        limits = self.belief.constraints[k]
+        here = np.sqrt(np.maximum(variance, _FLOOR))[..., None]
+        beyond = np.sqrt(there_variance)
+        rho = covariance / (here * beyond)
+        value, by_mean, by_deviation, by_rho = both_within(
+            limits.low, limits.high, (mean[..., None], there), (here, beyond), rho
+        )
+        by_variance = (by_deviation - by_rho * rho / here) / (2 * here)
+        by_variance = np.where(variance[..., None] > _FLOOR, by_variance, 0.0)
+        return value, by_mean, by_variance, by_rho / (here * beyond)
+
+
+def _moments(function: Anchored) -> tuple[Array, Array]:
+    """Mean and variance at the anchors, (M, 1, G) each."""
+    variance = np.diagonal(function.covariance, axis1=-2, axis2=-1)
+    return function.mean[:, None], np.maximum(variance, _FLOOR)[:, None]
+
+
+@final
+class EV(Acquisition):
+    """Expected volume, for tasks that measure everything.
+
+    points  how many to integrate with
+    """
+
+    name = "ev"
+    separable = False
+    improves = True
+
+    def __init__(self, points: int = 80) -> None:
+        self.points = whole(points, "points", 1)
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
+        points, weights = integration_points(
+            belief.problem.space, incumbent.point, self.points, rng
+        )
+        functions = [
+            Anchored.of(function.process, points)
+            for function in (belief.objective, *belief.constraints)
+        ]
+        best = math.inf if incumbent.objective is None else incumbent.objective
+        return ExcludedVolume(belief, functions, weights, best)

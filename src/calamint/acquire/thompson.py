@@ -1,0 +1,42 @@
+"""Thompson sampling: draw all functions once, and measure where that draw has its optimum.
+
+The solution of a draw is a sample of x*, so inputs are tried as often as they are likely to be the
+constrained optimum. A draw without a feasible point is drawn again, and then measured where it
+comes closest.
+"""
+
+from typing import final
+
+import numpy as np
+
+from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.model import Belief
+from calamint.problem.parameters import Array
+
+
+@final
+class OnePoint(Utility):
+    """All that matters is one point (D,): the closer to it the better."""
+
+    def __init__(self, point: Array) -> None:
+        self.point, self.points = point, point[None]
+
+    def value(self, x: Array) -> Array:
+        return -((x - self.point) ** 2).sum(-1)
+
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), np.zeros_like(x)
+
+
+@final
+class Thompson(Acquisition):
+    """A sample of x*, for tasks that measure everything."""
+
+    name = "thompson"
+    separable = False
+
+    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
+        sample = rng.integers(belief.samples, size=1)
+        drawn = draw_solutions(belief, 1, incumbent.point[None], rng, sample)
+        return OnePoint(drawn.points[0])

@@ -1,0 +1,308 @@
+"""The methods that the paper compares with, each against an independent brute-force computation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+from tests.acquire.cases import RNG, belief_of, slopes
+
+import calamint as cm
+from calamint.acquire import EICD, EV, IECI, AugmentedLagrangian, Incumbent, Thompson
+from calamint.acquire.auglag import Multipliers, margins_of, replay
+from calamint.acquire.entropy import EntropyReduction
+from calamint.acquire.ev import ExcludedVolume
+from calamint.acquire.ieci import ConditionalImprovement
+from calamint.acquire.reference import integration_points
+from calamint.acquire.rejection import grid_truth
+from calamint.decide.maximise import Contender, Fixed, maximise
+from calamint.model import Data, believe
+from calamint.model.anchored import Anchored
+from calamint.model.bivariate import bivariate, both_within
+from calamint.problem import Space
+
+LINE = {"x": cm.Real(0, 1)}
+
+
+# -- what they stand on -----------------------------------------------------------------------
+
+
+def test_two_normals_at_once():
+    rng = RNG(0)
+    for _ in range(30):
+        h, k = 2 * rng.standard_normal(2)
+        rho = rng.uniform(-0.999, 0.999)
+        value, by_h, by_k, by_rho = bivariate(*(np.array([v]) for v in (h, k, rho)))
+        expected = multivariate_normal.cdf([h, k], cov=[[1, rho], [rho, 1]])
+        assert value[0] == pytest.approx(expected, abs=1e-12)
+        step = 1e-6
+        for slope, move in ((by_h, (1, 0, 0)), (by_k, (0, 1, 0)), (by_rho, (0, 0, 1))):
+            there, here = (
+                bivariate(
+                    *(np.array([v + s * step * m]) for v, m in zip((h, k, rho), move, strict=True))
+                )[0]
+                for s in (1, -1)
+            )
+            assert slope[0] == pytest.approx((there - here)[0] / (2 * step), abs=1e-6)
+
+
+def test_two_normals_far_out_and_tied_together():
+    inf = math.inf
+    h = np.array([inf, -inf, 0.0, 50.0, -50.0, 1.0, 1.0])
+    k = np.array([0.3, 0.3, 0.0, -40.0, -40.0, 2.0, -2.0])
+    rho = np.array([0.5, 0.5, 0.0, 1.0, -1.0, 1.0, -1.0])
+    parts = bivariate(h, k, rho)
+    assert all(np.all(np.isfinite(part)) for part in parts)
+    expected = [norm.cdf(0.3), 0, 0.25, 0, 0, norm.cdf(1), 0]
+    assert np.allclose(parts[0], expected, atol=1e-7)
+
+
+def test_both_within_an_interval():
+    draws = RNG(1).standard_normal((400_000, 2))
+    rho, means, deviations = 0.6, (0.2, -0.3), (0.7, 1.1)
+    x = means[0] + deviations[0] * draws[:, 0]
+    y = means[1] + deviations[1] * (rho * draws[:, 0] + math.sqrt(1 - rho**2) * draws[:, 1])
+    for low, high in ((-0.5, 0.9), (0.0, math.inf), (-math.inf, 0.4)):
+        within = (low <= x) & (x <= high) & (low <= y) & (y <= high)
+        value = both_within(
+            low,
+            high,
+            tuple(np.array([m]) for m in means),
+            tuple(np.array([d]) for d in deviations),
+            np.array([rho]),
+        )[0]
+        assert abs(value[0] - within.mean()) < 4 * math.sqrt(0.25 / len(x))
+
+
+@pytest.mark.parametrize("centre", [(0.3, 0.8), (0.0, 1.0)])
+def test_integration_points_integrate_wide_and_narrow_functions(centre):
+    space = Space({"x": cm.Real(0, 1), "y": cm.Real(0, 1)})
+    centre = np.array(centre)
+    wide, narrow = [], []
+    for seed in range(30):
+        points, weights = integration_points(space, centre, 200, RNG(seed))
+        wide.append((weights * points[:, 0] * points[:, 1]).sum())
+        width = 0.005
+        peak = np.exp(-0.5 * ((points - centre) ** 2).sum(-1) / width**2)
+        narrow.append((weights * peak).sum() / (2 * math.pi * width**2))
+    inside = 1.0 if centre[0] > 0 else 0.25
+    for estimates, truth in ((wide, 0.25), (narrow, inside)):
+        error = np.std(estimates, ddof=1) / math.sqrt(len(estimates))
+        assert abs(np.mean(estimates) - truth) < 4 * error
+        assert np.std(estimates) < 0.15 * truth
+
+
+def test_integration_points_keep_to_values_that_exist():
+    space = Space({"n": cm.Integer(1, 4), "o": cm.Choice("a", "b"), "x": cm.Real(0, 1)})
+    points, weights = integration_points(space, space.snap(RNG(0).random(4)), 400, RNG(1))
+    assert np.array_equal(space.snap(points), points)
+    two = np.array([space.decode(point)["n"] == 2 for point in points])
+    assert (weights * two).sum() == pytest.approx(0.25, abs=0.05)
+
+
+# -- integrated expected conditional improvement ----------------------------------------------
+
+
+def expected_improvement(best, mean, deviation):
+    return quad(lambda y: (best - y) * norm.pdf(y, mean, deviation), mean - 12 * deviation, best)[0]
+
+
+def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
+    """Against believing in a measurement at x, and quadrature at every point of a grid."""
+    belief = belief_of(["c >= 0"], samples=2, space=LINE)
+    grid = np.linspace(0.025, 0.975, 20)[:, None]
+    best = np.array([-0.4, 0.1])
+    feasible = np.exp(belief.log_feasible(grid))
+    utility = ConditionalImprovement(
+        belief, Anchored.of(belief.objective.process, grid), feasible / 20, best
+    )
+    for x in (0.11, 0.52, 0.9):
+        after = belief.believing(np.array([x]), ["f"])
+        total = 0.0
+        for j in range(2):
+            for g in range(20):
+                each = []
+                for believed in (belief, after):
+                    mean, variance = believed.objective.process.moments(grid[g][None])
+                    each.append(
+                        expected_improvement(best[j], mean[j, 0], math.sqrt(variance[j, 0]))
+                    )
+                total += (each[0] - each[1]) * feasible[j, g] / 40
+        assert utility.value(np.array([[x]]))[0] == pytest.approx(total, rel=1e-3, abs=1e-9)
+
+
+# -- expected volume --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("best", [-0.3, math.inf])
+def test_ev_is_the_volume_that_draws_rule_out(best):
+    belief = belief_of(["c >= 0", "-1 <= d <= 1"], samples=1, space=LINE)
+    grid = np.linspace(0.05, 0.95, 8)[:, None]
+    functions = [belief.objective, *belief.constraints]
+    anchored = [Anchored.of(function.process, grid) for function in functions]
+    utility = ExcludedVolume(belief, anchored, np.full(8, 1 / 8), best)
+    draws = 200_000
+    for x in (0.33, 0.77):
+        places = np.vstack([grid, [[x]]])
+        ruled_out = np.ones((draws, 8), dtype=bool)
+        for i, function in enumerate(functions):
+            process = function.process
+            mean = process.moments(places)[0][0]
+            covariance = process.covariance(places, places)[0]
+            drawn = RNG(i).multivariate_normal(mean, covariance, size=draws, method="eigh")
+            there, here = drawn[:, :-1], drawn[:, -1:]
+            if i == 0:
+                ruled_out &= (here < there) & (there <= best)
+            else:
+                ruled_out &= (there >= function.low) & (there <= function.high)
+                ruled_out &= (here >= function.low) & (here <= function.high)
+        expected = ruled_out.mean(axis=1)
+        error = expected.std() / math.sqrt(draws)
+        assert abs(utility.value(np.array([[x]]))[0] - expected.mean()) < 4 * error + 1e-6
+
+
+# -- augmented Lagrangian ---------------------------------------------------------------------
+
+
+def test_multipliers_follow_a_sequence_worked_out_by_hand():
+    objective, margins = np.array([1.0, 0.0, 2.0]), np.array([[-1.0], [-0.5], [0.5]])
+    # p starts at half the squared violation. L = 1 + 1/(2·½) = 2: λ = 0 + 1/½, p halves.
+    first = replay(objective[:1], margins[:1], first=1)
+    assert (first.slopes[0], first.penalty) == (2.0, 0.25)
+    # L = (5, 1.5), so the second: λ = 2 + ½/¼, p halves.
+    second = replay(objective[:2], margins[:2], first=1)
+    assert (second.slopes[0], second.penalty) == (4.0, 0.125)
+    # L = (9, 3, 0), so the third, which is feasible: λ = max(0, 4 − ½/⅛), p stays.
+    third = replay(objective, margins, first=1)
+    assert (third.slopes[0], third.penalty) == (0.0, 0.125)
+    assert third.lagrangian(objective, margins).tolist() == [5.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_lagrangian_improvement_agrees_with_monte_carlo(known):
+    """With a modelled objective, and with a known one as in the paper."""
+    problem = cm.Problem(
+        LINE,
+        minimize="f",
+        constraints=["c >= 0", "-1 <= d <= 1"],
+        known={"f": lambda params: params["x"] ** 2} if known else {},
+    )
+    inputs = RNG(0).random((5, 1))
+    data = {
+        name: Data(inputs, np.sin(4 * (i + 1) * inputs[:, 0]), np.full(5, np.nan))
+        for i, name in enumerate(problem.measured)
+    }
+    belief = believe(problem, cm.Model(samples=2), data, RNG(1))
+    utility = AugmentedLagrangian(draws=8192).prepare(belief, Incumbent(inputs[0], None), RNG(2))
+    assert isinstance(utility.multipliers, Multipliers)
+    functions = [belief.objective, *belief.constraints]
+    draws = 200_000
+    for x in (0.2, 0.55, 0.93):
+        values = []
+        for j in range(2):
+            drawn = []
+            for i, function in enumerate(functions):
+                mean, variance = function.process.moments(np.array([[x]]))
+                noise = RNG([i, j]).standard_normal(draws)
+                drawn.append(mean[j, 0] + math.sqrt(variance[j, 0]) * noise)
+            lagrangian = utility.multipliers.lagrangian(drawn[0], margins_of(belief, drawn))
+            values.append(np.maximum(utility.best - lagrangian, 0.0))
+        expected, error = np.mean(values), np.std(values) / math.sqrt(2 * draws)
+        # Softening adds at most 1e-3 · log 2.
+        found = math.exp(utility.value(np.array([[x]]))[0])
+        assert (
+            -4 * error - 1e-3 * expected <= found - expected <= 4 * error + 0.01 * expected + 7e-4
+        )
+
+
+# -- slopes of all of them --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [IECI(60), EV(40), AugmentedLagrangian()])
+@pytest.mark.parametrize("constraints", [[], ["c >= 0"], ["c >= 0", "-1 <= d <= 1"]])
+def test_gradients_match_finite_differences(method, constraints):
+    belief = belief_of(constraints, samples=3)
+    for objective in (-0.2, None):
+        utility = method.prepare(belief, Incumbent(np.array([0.3, 0.6]), objective), RNG(3))
+        x = RNG(4).uniform(0.05, 0.95, (12, 2))
+        value, gradient = utility.value_gradient(x)
+        assert np.allclose(value, utility.value(x), rtol=1e-9, atol=1e-15)
+        expected = slopes(utility.value, x)
+        size = np.abs(expected).max()
+        assert np.allclose(gradient, expected, rtol=1e-4, atol=1e-5 * size)
+
+
+# -- entropy by Monte Carlo, and the two stages -----------------------------------------------
+
+
+def test_entropy_of_two_independent_places_can_be_worked_out():
+    """Finding y at one of two places leaves a coin with chance Φ(y): on average ½ nat."""
+    problem = cm.Problem(LINE, minimize="f")
+    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=1e-9)
+    belief = believe(problem, model, {"f": Data.empty(1)}, RNG(0))
+    places = np.array([[0.1], [0.9]])
+    nodes, chances = np.polynomial.hermite_e.hermegauss(40)
+    draws = 20_000
+    utility = EntropyReduction(
+        belief, places, RNG(1).standard_normal((draws, 1, 4)), nodes, chances / chances.sum()
+    )
+    assert utility.shares(places[:1])[0, 0] == pytest.approx(math.log(2) - 0.5, abs=0.01)
+    assert utility.shares(np.array([[0.5]]))[0, 0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_monte_carlo_entropy_agrees_with_rejection_sampling():
+    """The same information seen from the other side: H[y] − H[y | x*] on a grid."""
+    belief = belief_of(["c >= 0"], samples=1, space=LINE, count=3)
+    grid = np.linspace(0.05, 0.95, 10)[:, None]
+    truth = grid_truth(belief, grid, 200_000, RNG(0)).gains
+    nodes, chances = np.polynomial.hermite_e.hermegauss(15)
+    normals = RNG(1).standard_normal((4000, 2, 12))
+    utility = EntropyReduction(belief, grid, normals, nodes, chances / chances.sum())
+    found = utility.shares(grid)
+    # Rejection sampling takes what is left for normal, which overstates its entropy.
+    assert np.corrcoef(found.ravel(), truth.ravel())[0, 1] > 0.97
+    assert np.all(found > truth - 0.03)
+    assert np.all(found < 1.4 * truth + 0.03)
+
+
+@pytest.mark.parametrize("entropy", ["pesc", "monte carlo"])
+def test_expected_improvement_chooses_the_input_and_information_the_task(entropy):
+    belief = belief_of(["c >= 0"], samples=2, space=LINE)
+    incumbent = Incumbent(np.array([0.4]), -0.2)
+    utility = EICD(entropy).prepare(belief, incumbent, RNG(0))
+    contenders = [
+        Contender("f", np.array([1.0, 0.0]), Fixed(1.0)),
+        Contender("c", np.array([0.0, 1.0]), Fixed(2.0)),
+    ]
+    near = incumbent.point[None]
+    found = maximise(utility, contenders, belief.problem.space, near, RNG(1))
+    everything = [Contender("all", np.ones(1), Fixed(1.0))]
+    (best,) = maximise(utility.where, everything, belief.problem.space, near, RNG(1))
+    gains = utility.tells.shares(best.point[None])[0]
+    for each, gain, cost in zip(found, gains, (1.0, 2.0), strict=True):
+        assert np.array_equal(each.point, best.point)
+        assert each.height == pytest.approx(gain / cost)
+
+
+def test_unknown_entropies_are_refused():
+    with pytest.raises(cm.ProblemError, match="'monte carlo'"):
+        EICD("montecarlo")
+
+
+# -- Thompson sampling ------------------------------------------------------------------------
+
+
+def test_thompson_points_are_where_the_optimum_may_be():
+    """As often in each third of the line as draws on a grid have their optimum there."""
+    belief = belief_of(["c >= 0"], samples=2, space=LINE, count=4)
+    grid = np.linspace(0.0, 1.0, 61)[:, None]
+    cells = np.mean([grid_truth(belief, grid, 40_000, RNG(0), j).cells for j in range(2)], axis=0)
+    draws = 300
+    rng = RNG(5)
+    incumbent = Incumbent(np.array([0.5]), None)
+    points = [Thompson().prepare(belief, incumbent, rng).points[0, 0] for _ in range(draws)]
+    edges = [0, 1 / 3, 2 / 3, 1.000001]
+    found = np.histogram(points, edges)[0] / draws
+    expected = np.histogram(grid[:, 0], edges, weights=cells)[0]
+    assert np.all(np.abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / draws) + 0.03)
