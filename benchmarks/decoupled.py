@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -290,37 +290,63 @@ def _active(solved: SolvedProblem) -> bool:
 def report(name: str, rows: list[Row]) -> str:
     experiment = EXPERIMENTS[name]()
     functions = list(experiment.solved(0).problem.functions)
+    columns: dict[str, Callable[[list[Row]], str]] = {
+        "repetitions": lambda own: f"{len(own)}",
+        "median gap": lambda own: f"{median_interval(row.gap for row in own)[0]:.2e}",
+        "interval": lambda own: "{1:.1e} – {2:.1e}".format(*median_interval(r.gap for r in own)),
+        "infeasible": lambda own: f"{sum(not row.feasible for row in own)}",
+    }
+    for function in functions:
+        columns[f"mean of {function}"] = _mean_count(function)
+    if any(method.thinking != {} for method in experiment.methods.values()):
+        columns["full updates"] = lambda own: _updates(own, "full")
+        columns["partial updates"] = lambda own: _updates(own, "partial")
+        columns["measuring"] = lambda own: f"{_mean(_busy(row) for row in own):.0f} s"
+    elif experiment.by == "seconds":
+        columns["fast task idle"] = lambda own: f"{_idle(experiment, own):.1%}"
     lines = [
         f"## {name}",
         "",
         experiment.title,
         "",
-        f"| method | {experiment.by} | repetitions | median gap | interval | infeasible"
-        f" | mean of {' | mean of '.join(functions)} | full s | partial s | idle |",
-        f"|---|---|---|---|---|---|{'---|' * len(functions)}---|---|---|",
+        f"| method | {experiment.by} | {' | '.join(columns)} |",
+        f"|---|---|{'---|' * len(columns)}",
     ]
     for method in experiment.methods:
         for at in experiment.at:
             own = [row for row in rows if row.method == method and row.at == at]
             if own:
-                lines.append(_line(method, at, own, functions))
+                cells = " | ".join(column(own) for column in columns.values())
+                lines.append(f"| {method} | {at} | {cells} |")
     if any(row.active for row in rows) and not all(row.active for row in rows):
         lines += ["", *_split(experiment, rows, functions)]
     return "\n".join([*lines, ""])
 
 
-def _line(method: str, at: int, own: list[Row], functions: list[str]) -> str:
-    median, low, high = median_interval(row.gap for row in own)
-    counts = [json.loads(row.counts) for row in own]
-    means = " | ".join(f"{np.mean([count[f] for count in counts]):.1f}" for f in functions)
-    full, partial = np.mean([row.full for row in own]), np.mean([row.partial for row in own])
-    # The share of the time that the busiest task was not running: for the fast one of two, idle.
-    idle = np.mean([1 - max(json.loads(row.busy).values()) / row.time for row in own])
-    return (
-        f"| {method} | {at} | {len(own)} | {median:.2e} | {low:.1e} – {high:.1e}"
-        f" | {sum(not row.feasible for row in own)} | {means}"
-        f" | {full:.1f} | {partial:.1f} | {idle:.1%} |"
-    )
+def _mean(numbers: Iterable[float]) -> float:
+    return float(np.mean(list(numbers)))
+
+
+def _mean_count(function: str) -> Callable[[list[Row]], str]:
+    return lambda own: f"{_mean(json.loads(row.counts)[function] for row in own):.1f}"
+
+
+def _updates(own: list[Row], kind: str) -> str:
+    seconds = _mean(getattr(row, kind) for row in own)
+    return f"{_mean(getattr(row, f'{kind}s') for row in own):.1f} in {seconds:.0f} s"
+
+
+def _busy(row: Row) -> float:
+    return float(sum(json.loads(row.busy).values()))
+
+
+def _idle(experiment: Experiment, own: list[Row]) -> float:
+    """The share of the time in which the fastest task could have run and did not."""
+    durations = experiment.methods[own[0].method].durations
+    fast = min(durations, key=lambda task: durations[task])
+    # One job runs at the moment of looking.
+    left = [row.time - json.loads(row.busy)[fast] - durations[fast] for row in own]
+    return _mean(max(0.0, seconds) / row.time for seconds, row in zip(left, own, strict=True))
 
 
 def _split(experiment: Experiment, rows: list[Row], functions: list[str]) -> list[str]:
@@ -334,8 +360,7 @@ def _split(experiment: Experiment, rows: list[Row], functions: list[str]) -> lis
             for active in (True, False):
                 own = [r for r in rows if (r.method, r.at, r.active) == (method, at, active)]
                 if own:
-                    counts = [json.loads(row.counts) for row in own]
-                    means = [f"{np.mean([count[f] for count in counts]):.1f}" for f in functions]
+                    means = [_mean_count(function)(own) for function in functions]
                     lines.append(
                         f"| {method} | {at} | {'active' if active else 'not active'} | {len(own)}"
                         f" | {' | '.join(means)} |"
