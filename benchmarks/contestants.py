@@ -5,27 +5,27 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from calamint import Model, Optimizer, Suggestion
+from calamint.acquire import Acquisition
 from calamint.testbed import SolvedProblem
 from starts import starting_points
 
 
 @dataclass
 class Calamint:
-    """An `Optimizer` that begins with given points; every evaluation measures everything."""
+    """An `Optimizer` that begins with every task at given points."""
 
     optimizer: Optimizer
-    starts: list[dict[str, Any]]
+    starts: list[tuple[str, dict[str, Any]]]
     delta: float
     kind: Literal["believed", "observed"]
     waiting: Suggestion | None = field(default=None)
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
-        (task,) = self.optimizer.problem.tasks
         if self.starts:
-            return task, self.starts.pop(0)
+            return self.starts.pop(0)
         self.waiting = self.optimizer.ask()
         assert self.waiting is not None
-        return task, self.waiting.params
+        return self.waiting.task, self.waiting.params
 
     def tell(self, task: str, params: Mapping[str, Any], values: Mapping[str, float]) -> None:  # noqa: ARG002
         if self.waiting is None:
@@ -42,7 +42,7 @@ class Calamint:
 class CalamintMaker:
     """A picklable recipe for `Calamint`."""
 
-    acquisition: str = "eic"
+    acquisition: str | Acquisition = "eic"
     model: Model = field(default_factory=Model)
     starts: int = 3
     delta: float = 0.05
@@ -53,4 +53,5 @@ class CalamintMaker:
             solved.problem, self.acquisition, self.model, seed, self.starts, self.delta
         )
         points = starting_points(solved, seed, self.starts)
-        return Calamint(optimizer, points, self.delta, self.kind)
+        starts = [(task, params) for params in points for task in solved.problem.tasks]
+        return Calamint(optimizer, starts, self.delta, self.kind)

@@ -1,6 +1,6 @@
 """Measuring functions separately: does choosing the task help, and what does thinking cost?
 
-    .venv/bin/python benchmarks/decoupled.py [--experiments toy gp_prior durations rationality]
+    .venv/bin/python benchmarks/decoupled.py [--experiments toy gp_prior ...]
 
 Everything runs through `Optimizer` on a virtual clock. Appends to `results/decoupled.csv`, goes on
 where it stopped, and writes `results/decoupled.md`. Gaps are those of the recommendation; one that
@@ -36,14 +36,14 @@ STARTS = 3
 class Method:
     """A way to split a problem into tasks, and to decide.
 
-    durations  seconds of each task          thinking  seconds of a decision; None: what it takes
+    durations  seconds of each task          thinking  seconds of a decision, by kind
     """
 
     tasks: Mapping[str, Task]
     resources: Mapping[str, int]
     durations: Mapping[str, float]
     rationality: float | Literal["batch"] = math.inf
-    thinking: Mapping[str, float] | None = field(default_factory=dict)
+    thinking: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,21 +166,17 @@ def durations_experiment(fast: str) -> Experiment:
     )
 
 
-def rationality_experiment(thinking: Mapping[str, float] | None, repetitions: int) -> Experiment:
+def rationality_experiment() -> Experiment:
+    thinking = {"full": 8.0, "partial": 1.3}
     names = ("f", "c1", "c2")
     lasts = {"f": 0.0, "c1": 2.0, "c2": 60.0}
     separate = Method(apart("here", *names), {"here": 1}, lasts, thinking=thinking)
     together = {"all": Task(measures=list(names), runs_on="here")}
     levels = {"∞": math.inf, "1": 1.0, "0.1": 0.1, "0": 0.0}
-    decisions = (
-        "decisions take what they take here"
-        if thinking is None
-        else f"a full decision takes {thinking['full']} s and a partial one {thinking['partial']} s"
-        " (about what the paper's did)"
-    )
     return Experiment(
         "Toy problem for 15 minutes on one resource: f takes no time, c1 2 s, c2 60 s (the paper's"
-        f" Table 1); {decisions}. Every task costs 1. δ = 0.05.",
+        f" Table 1). A full decision takes {thinking['full']} s and a partial one"
+        f" {thinking['partial']} s, about what the paper's did. Every task costs 1. δ = 0.05.",
         toy,
         {
             "Coupled": Method(together, {"here": 1}, {"all": 62.0}, thinking=thinking),
@@ -188,7 +184,7 @@ def rationality_experiment(thinking: Mapping[str, float] | None, repetitions: in
         },
         "seconds",
         (300, 600, 900),
-        repetitions,
+        repetitions=20,
         delta=0.05,
     )
 
@@ -198,8 +194,7 @@ EXPERIMENTS: dict[str, Callable[[], Experiment]] = {
     "gp_prior": gp_prior_experiment,
     "fast_objective": lambda: durations_experiment("objective"),
     "fast_limits": lambda: durations_experiment("limits"),
-    "rationality": lambda: rationality_experiment({"full": 8.0, "partial": 1.3}, 20),
-    "rationality_real": lambda: rationality_experiment(None, 5),
+    "rationality": rationality_experiment,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import PESC, Acquisition
+from calamint.acquire import PESC, Acquisition, Utility
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc import Information
 from calamint.decide.answers import (
@@ -373,16 +373,24 @@ class Optimizer:
         x = self._encode_points(points)
         return in_bits(self.information(), self.problem, x)
 
-    @single_threaded
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
+        method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
+        utility = self.utility(method)
+        assert isinstance(utility, Information)
+        return utility
+
+    @single_threaded
+    def utility(self, acquisition: str | Acquisition) -> Utility:
+        """What another acquisition would make of what is believed now, pending jobs included."""
+        method = read_acquisition(acquisition, self.problem)
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
         known = self._known()
         belief = self._thinker.believe(known)
         incumbent = self._thinker.incumbent(belief, known, rng)
-        method = self.acquisition if isinstance(self.acquisition, PESC) else PESC()
-        imagined = self._thinker.with_pending(belief, known.pending, rng)
-        return method.prepare(imagined, incumbent, rng)
+        return method.prepare(
+            self._thinker.with_pending(belief, known.pending, rng), incumbent, rng
+        )
 
     def _encode_points(self, points: Any) -> Array:
         records = points.to_dict("records") if hasattr(points, "to_dict") else points

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from calamint.acquire import ACQUISITIONS, PESC
 from calamint.decide import Optimizer
 from calamint.model.posterior import Posterior
-from calamint.problem import ProblemError, Real
+from calamint.problem import Problem, ProblemError, Real
+from calamint.problem.parameters import Array
 
 _TITLES = (
     "one drawn path",
@@ -33,13 +35,7 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     """
     make_subplots, graph = _plotly()
     problem = optimizer.problem
-    if len(problem.space) != 1 or not isinstance(
-        next(iter(problem.space.parameters.values())), Real
-    ):
-        raise ProblemError(
-            f"explain_1d draws problems with one real parameter, and this one has"
-            f" {len(problem.space)}: use gains() and predict() instead."
-        )
+    _check_line(problem, "explain_1d")
     information = optimizer.information()
     count = len(information.solutions)
     if not 0 <= solution < count:
@@ -78,32 +74,16 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
                 col=column,
             )
 
-        def band(
-            column: int, mean: Any, deviation: Any, function: Any = function, row: int = row
-        ) -> None:
-            width = function.scaling.scale * deviation
-            figure.add_trace(
-                graph.Scatter(
-                    x=[*axis, *axis[::-1]],
-                    y=[*(mean + width), *(mean - width)[::-1]],
-                    fill="toself",
-                    fillcolor=_BAND,
-                    line={"width": 0},
-                ),
-                row=row,
-                col=column,
-            )
-
         path = information.drawn.drawn[row - 1].values(x, count)[solution]
         sample = int(information.conditioned.owner[solution])
         mean, variance = (moment[sample] for moment in function.process.moments(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
         line(1, outward(path), _PATH)
-        band(2, outward(mean), np.sqrt(variance))
-        line(2, outward(mean), _INK)
-        band(3, outward(after_mean), np.sqrt(after))
-        line(3, outward(after_mean), _INK)
+        for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
+            deviation = function.scaling.scale * np.sqrt(spread)
+            for trace in _belief(graph, axis, outward(centre), deviation):
+                figure.add_trace(trace, row=row, col=column)
         line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
         line(5, gains[:, row - 1], _GAIN)
         if isinstance(function.process, Posterior):
@@ -146,6 +126,89 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     )
     figure.update_annotations(font_size=12)
     return figure
+
+
+def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
+    """What every method makes of the same belief, in one dimension.
+
+    One panel for each function (mean and one deviation, with the data), then one for each method:
+    its utility as a share of its highest value, and a line where it would measure. Thompson
+    sampling has a histogram of the inputs that it draws; random search has nothing to show.
+    """
+    make_subplots, graph = _plotly()
+    problem = optimizer.problem.coupled()
+    _check_line(problem, "compare_1d")
+    together = Optimizer(problem, model=optimizer.model, seed=optimizer.seed, delta=optimizer.delta)
+    for record in optimizer.history:
+        together.add(record.params, record.values)
+    x = np.linspace(0, 1, points)[:, None]
+    (name,) = problem.space.parameters
+    axis = [problem.space.decode(point)[name] for point in x]
+    methods = [kind for kind in ACQUISITIONS if kind not in ("random", "eicd")]
+    panels = [*problem.functions, *methods]
+    figure = make_subplots((len(panels) + 1) // 2, 2, subplot_titles=panels, vertical_spacing=0.06)
+    belief = together.information().belief
+    for index, panel in enumerate(panels):
+        place = {"row": index // 2 + 1, "col": index % 2 + 1}
+        if panel in problem.functions:
+            function = belief.functions[panel]
+            sign = -1.0 if panel == problem.objective.name and problem.objective.maximize else 1.0
+            mean, deviation = function.mixture(x)
+            for trace in _belief(graph, axis, sign * mean, deviation):
+                figure.add_trace(trace, **place)
+            records = [record for record in together.history if panel in record.values]
+            figure.add_trace(
+                graph.Scatter(
+                    x=[record.params[name] for record in records],
+                    y=[record.values[panel] for record in records],
+                    mode="markers",
+                    marker={"color": "black", "size": 6},
+                ),
+                **place,
+            )
+            for constraint in problem.constraints:
+                for limit in (constraint.low, constraint.high):
+                    if constraint.name == panel and math.isfinite(limit):
+                        figure.add_hline(y=limit, line={"color": "#888", "width": 1}, **place)
+        elif panel == "thompson":
+            information = together.utility(PESC(solutions=200))
+            drawn = [problem.space.decode(point)[name] for point in information.near]
+            bins = {"start": axis[0], "end": axis[-1], "size": (axis[-1] - axis[0]) / 50}
+            figure.add_trace(graph.Histogram(x=drawn, xbins=bins, marker_color=_GAIN), **place)
+        else:
+            utility = together.utility(panel)
+            value = utility.value(x)
+            value = np.exp(value - value.max()) if utility.logarithmic else value / value.max()
+            figure.add_trace(graph.Scatter(x=axis, y=value, line={"color": _GAIN}), **place)
+            best = axis[int(np.argmax(value))]
+            figure.add_vline(x=best, line={"color": _STAR, "dash": "dot"}, **place)
+    figure.update_layout(
+        showlegend=False,
+        template="plotly_white",
+        width=1100,
+        height=60 + 170 * ((len(panels) + 1) // 2),
+        margin={"l": 50, "r": 20, "t": 40, "b": 40},
+    )
+    return figure
+
+
+def _check_line(problem: Problem, what: str) -> None:
+    parameters = list(problem.space.parameters.values())
+    if len(parameters) != 1 or not isinstance(parameters[0], Real):
+        raise ProblemError(
+            f"{what} draws problems with one real parameter, and this one has"
+            f" {len(parameters)}: use gains() and predict() instead."
+        )
+
+
+def _belief(graph: Any, axis: list[float], mean: Array, deviation: Array) -> list[Any]:
+    """A mean with a band of one deviation."""
+    edges = [*(mean + deviation), *(mean - deviation)[::-1]]
+    around = [*axis, *axis[::-1]]
+    return [
+        graph.Scatter(x=around, y=edges, fill="toself", fillcolor=_BAND, line={"width": 0}),
+        graph.Scatter(x=axis, y=mean, line={"color": _INK, "width": 2}),
+    ]
 
 
 def save(figure: Any, path: str | Path) -> Path:
