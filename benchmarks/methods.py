@@ -145,10 +145,11 @@ def decision_times() -> str:
     """Medians of five decisions of every method after 20 evaluations of the toy problem."""
     lines = ["| method | median decision, ms | lowest – highest |", "|---|---|---|"]
     for entry in entries()["toy"]:
+        assert isinstance(entry.make, CalamintMaker)
         times = []
         for seed in range(5):
             solved = entry.solved(seed)
-            made = replace(entry.make, starts=0)(solved, seed)  # type: ignore[type-var]
+            made = replace(entry.make, starts=0)(solved, seed)
             for params in starting_points(solved, seed, 20):
                 made.optimizer.add(params, solved.evaluate(params, *solved.problem.tasks))
             made.ask()

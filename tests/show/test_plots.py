@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calamint as cm
+from calamint.acquire import ACQUISITIONS
 
 
 def optimizer(**changes):
@@ -75,3 +76,18 @@ def test_files_are_written_or_the_remedy_is_named(tmp_path):
     else:
         with pytest.raises(cm.ProblemError, match="Chromium"):
             cm.plots.save(figure, tmp_path / "explain.png")
+
+
+def test_every_method_is_drawn_on_the_same_belief():
+    figure = cm.plots.compare_1d(optimizer(), points=60)
+    titles = [annotation.text for annotation in figure.layout.annotations]
+    assert titles[:3] == ["f", "c", "pesc"]
+    assert set(titles[2:]) == set(ACQUISITIONS) - {"random", "eicd"}
+    shares = [t.y for t in figure.data if t.type == "scatter" and t.line.color == "#b3541e"]
+    assert len(shares) == len(titles) - 3  # Thompson sampling has a histogram
+    for share in shares:
+        assert np.all(np.isfinite(share))
+        assert np.max(share) == pytest.approx(1.0)
+    drawn = next(t.x for t in figure.data if t.type == "histogram")
+    assert len(drawn) == 200
+    assert 2 <= min(drawn) <= max(drawn) <= 4

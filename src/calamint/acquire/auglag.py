@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
@@ -27,7 +28,6 @@ from calamint.problem.parameters import Array, whole
 
 _SOFTNESS = 1e-3  # of improvement, in standard deviations of the objective
 _SMALLEST_PENALTY = 1e-8
-_BLOCK = 200
 _FLOOR = 1e-16
 
 
@@ -69,7 +69,7 @@ def replay(objective: Array, margins: Array, first: int) -> Multipliers:
 
 @final
 @dataclass(frozen=True)
-class LagrangianImprovement(Utility):
+class LagrangianImprovement(Blockwise):
     """log E[improvement of L], softened so that it has a slope where there is hardly any.
 
     normals  (S, 1 + K) standard normal numbers
@@ -82,21 +82,7 @@ class LagrangianImprovement(Utility):
     normals: Array
     logarithmic = True
 
-    def value(self, x: Array) -> Array:
-        return self._run(x, gradients=False)[0]
-
-    def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self._run(x, gradients=True)
-
-    def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
-        value, gradient = np.empty(len(x)), np.zeros(x.shape)
-        for start in range(0, len(x), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            value[rows], gradient[rows] = self._block(x[rows], gradients)
-        return value, np.where(self.belief.problem.space.continuous, gradient, 0.0)
-
-    def _block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+    def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
         functions = [self.belief.objective, *self.belief.constraints]
         moments = [function.process.moments_gradient(x) for function in functions]
         deviations = [np.sqrt(np.maximum(variance, _FLOOR)) for _, variance, _, _ in moments]

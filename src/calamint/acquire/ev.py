@@ -15,20 +15,20 @@ from typing import final
 
 import numpy as np
 
+from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.acquire.reference import integration_points
 from calamint.model import Belief
-from calamint.model.anchored import Anchored
+from calamint.model.anchored import Anchored, Seen
 from calamint.model.bivariate import bivariate, both_within
 from calamint.problem.parameters import Array, whole
 
-_BLOCK = 100
 _FLOOR = 1e-12
 
 
 @final
 @dataclass(frozen=True)
-class ExcludedVolume(Utility):
+class ExcludedVolume(Blockwise):
     """functions  the objective, then the constraints, with the integration points as anchors
     weights    (G,) of the points
     best       η
@@ -39,41 +39,31 @@ class ExcludedVolume(Utility):
     weights: Array
     best: float
 
-    def value(self, x: Array) -> Array:
-        return self._run(x, gradients=False)[0]
+    def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+        seen = [function.at(x, slopes=gradients) for function in self.functions]
+        factors = [
+            self._below(each) if i == 0 else self._met(i, each) for i, each in enumerate(seen)
+        ]
+        product = np.prod([factor[0] for factor in factors], axis=0)  # (M, n, G)
+        value = (product @ self.weights).mean(0)
+        gradient = np.zeros(x.shape)
+        if not gradients:
+            return value, gradient
+        for i, (_, by_mean, by_variance, by_covariance) in enumerate(factors):
+            others = [factor[0] for j, factor in enumerate(factors) if j != i]
+            share = np.prod(others, axis=0) * self.weights / len(product)
+            gradient += self.functions[i].pull(
+                x,
+                seen[i],
+                (share * by_mean).sum(-1),
+                (share * by_variance).sum(-1),
+                share * by_covariance,
+            )
+        return value, gradient
 
-    def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self._run(x, gradients=True)
-
-    def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
-        value, gradient = np.empty(len(x)), np.zeros(x.shape)
-        for start in range(0, len(x), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            seen = [function.at(x[rows], slopes=gradients) for function in self.functions]
-            below = self._below(seen[0].mean, seen[0].variance, seen[0].covariance)
-            factors = [below] + [
-                self._met(k, each.mean, each.variance, each.covariance)
-                for k, each in enumerate(seen[1:])
-            ]
-            product = np.prod([factor[0] for factor in factors], axis=0)  # (M, n, G)
-            value[rows] = (product @ self.weights).mean(0)
-            if not gradients:
-                continue
-            for i, (_, by_mean, by_variance, by_covariance) in enumerate(factors):
-                others = [factor[0] for j, factor in enumerate(factors) if j != i]
-                share = np.prod(others, axis=0) * self.weights / len(product)
-                gradient[rows] += self.functions[i].pull(
-                    x[rows],
-                    seen[i],
-                    (share * by_mean).sum(-1),
-                    (share * by_variance).sum(-1),
-                    share * by_covariance,
-                )
-        return value, np.where(self.belief.problem.space.continuous, gradient, 0.0)
-
-    def _below(self, mean: Array, variance: Array, covariance: Array) -> tuple[Array, ...]:
+    def _below(self, seen: Seen) -> tuple[Array, ...]:
         """P(f(x) < f(x') ≤ η) (M, n, G), and its slopes in mean and variance at x, covariance."""
+        mean, variance, covariance = seen.mean, seen.variance, seen.covariance
         there, there_variance = _moments(self.functions[0])
         deviation = np.sqrt(there_variance)
         squared = variance[..., None] + there_variance - 2 * covariance
@@ -87,10 +77,11 @@ class ExcludedVolume(Utility):
         by_covariance = by_rho / (deviation * apart) - 2 * by_squared
         return value, -by_k / apart, by_squared, by_covariance
 
-    def _met(self, k: int, mean: Array, variance: Array, covariance: Array) -> tuple[Array, ...]:
+    def _met(self, k: int, seen: Seen) -> tuple[Array, ...]:
         """P(c_k(x) and c_k(x') are within limits) (M, n, G), and the same slopes."""
-        there, there_variance = _moments(self.functions[1 + k])
-        limits = self.belief.constraints[k]
+        mean, variance, covariance = seen.mean, seen.variance, seen.covariance
+        there, there_variance = _moments(self.functions[k])
+        limits = self.belief.constraints[k - 1]
         here = np.sqrt(np.maximum(variance, _FLOOR))[..., None]
         beyond = np.sqrt(there_variance)
         rho = covariance / (here * beyond)

@@ -14,6 +14,7 @@ from typing import final
 
 import numpy as np
 
+from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.eic import log_improvement
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.acquire.reference import integration_points
@@ -23,13 +24,12 @@ from calamint.model.posterior import Posterior
 from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array, whole
 
-_BLOCK = 100
 _FLOOR = 1e-12
 
 
 @final
 @dataclass(frozen=True)
-class ConditionalImprovement(Utility):
+class ConditionalImprovement(Blockwise):
     """anchored  the objective, with the integration points as anchors
     weights   (M, G) of the points, h included
     best      (M,) the lowest expected objective
@@ -40,41 +40,27 @@ class ConditionalImprovement(Utility):
     weights: Array
     best: Array
 
-    def value(self, x: Array) -> Array:
-        return self._run(x, gradients=False)[0]
-
-    def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self._run(x, gradients=True)
-
-    def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
-        value, gradient = np.zeros(len(x)), np.zeros(x.shape)
+    def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
         process = self.anchored.process
-        if not isinstance(process, Posterior):
-            return value, gradient  # nothing to learn about a known objective
+        if not isinstance(process, Posterior):  # nothing to learn about a known objective
+            return np.zeros(len(x)), np.zeros(x.shape)
         before = np.maximum(np.diagonal(self.anchored.covariance, axis1=-2, axis2=-1), _FLOOR)
         apart = self.best[:, None] - self.anchored.mean
         whole = (self.weights * _improvement(apart, np.sqrt(before))).sum(-1)  # (M,)
-        for start in range(0, len(x), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            seen = self.anchored.at(x[rows], slopes=gradients)
-            total = (seen.variance + process.noise[:, None] + _FLOOR)[..., None]
-            share = seen.covariance / total  # (M, n, G)
-            after = np.sqrt(np.maximum(before[:, None] - share * seen.covariance, _FLOOR))
-            left = _improvement(apart[:, None], after)
-            value[rows] = (whole[:, None] - (left @ self.weights[..., None])[..., 0]).mean(0)
-            if gradients:
-                # EI falls by φ(z) for each unit that the deviation falls.
-                slope = np.exp(log_normal_density(apart[:, None] / after)) / (2 * after)
-                by_after = -self.weights[:, None] * slope / len(before)
-                gradient[rows] = self.anchored.pull(
-                    x[rows],
-                    seen,
-                    np.zeros(seen.mean.shape),
-                    (by_after * share**2).sum(-1),
-                    -2 * by_after * share,
-                )
-        return value, np.where(self.belief.problem.space.continuous, gradient, 0.0)
+        seen = self.anchored.at(x, slopes=gradients)
+        total = (seen.variance + process.noise[:, None] + _FLOOR)[..., None]
+        share = seen.covariance / total  # (M, n, G)
+        after = np.sqrt(np.maximum(before[:, None] - share * seen.covariance, _FLOOR))
+        left = _improvement(apart[:, None], after)
+        value = (whole[:, None] - (left @ self.weights[..., None])[..., 0]).mean(0)
+        if not gradients:
+            return value, np.zeros(x.shape)
+        # EI falls by φ(z) for each unit that the deviation falls.
+        slope = np.exp(log_normal_density(apart[:, None] / after)) / (2 * after)
+        by_after = -self.weights[:, None] * slope / len(before)
+        by_variance = (by_after * share**2).sum(-1)
+        by_mean = np.zeros(seen.mean.shape)
+        return value, self.anchored.pull(x, seen, by_mean, by_variance, -2 * by_after * share)
 
 
 def _improvement(apart: Array, deviation: Array) -> Array:
