@@ -5,85 +5,46 @@ import math
 import numpy as np
 import pytest
 
+import accuracy
 import calamint as cm
 from calamint.acquire import PESC, Incumbent
-from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
-from calamint.acquire.pesc.points import site_points
+from calamint.acquire.pesc.gain import blocks_of, limits_of
 from calamint.acquire.pesc.sites import propagate
 from calamint.acquire.rejection import grid_truth
 from calamint.model import Data, believe
 from calamint.model.anchored import Anchored
 
 RNG = np.random.default_rng
-CELLS = 150
-GRID = (np.arange(CELLS)[:, None] + 0.5) / CELLS
-KNOWN = cm.Model(kernel="se", lengthscale=0.1, amplitude=1.0, noise=0.01, hyperparameters="map")
 
 
-def prior_draw(seed, counts, constraints=("c >= 0",)):
-    """A belief from noisy data of functions drawn from the prior, in one dimension."""
-    rng = RNG(seed)
-    root = np.linalg.cholesky(np.exp(-0.5 * (GRID - GRID.T) ** 2 / 0.01) + 1e-8 * np.eye(CELLS))
-    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=list(constraints))
-    joint = rng.permutation(CELLS)
-    data = {}
-    for name, count in zip(problem.functions, counts, strict=True):
-        values = root @ rng.standard_normal(CELLS)
-        at = joint[:count] if len(set(counts)) == 1 else rng.permutation(CELLS)[:count]
-        noisy = values[at] + 0.1 * rng.standard_normal(count)
-        data[name] = Data(GRID[at], noisy, np.full(count, np.nan))
-    return believe(problem, KNOWN, data, rng)
-
-
-def exact_pesc(belief, truth, choice="witness"):
-    """PESC with every cell as x*, weighted by its true probability."""
-    cells = np.argsort(-truth.cells, kind="stable")
-    cells = cells[truth.cells[cells] > 1e-4]
-    weights = truth.cells[cells] / truth.cells[cells].sum()
-    solutions = GRID[cells] + 1e-6
-    limits = limits_of(belief)
-    z = site_points(belief, solutions, limits, choice, RNG(0))
-    anchors = np.vstack([z, solutions])
-    functions = [Anchored.of(f.process, anchors) for f in belief.functions.values()]
-    owner = np.zeros(len(solutions), dtype=int)
-    blocks = blocks_of(functions, limits, len(z), owner)
-    sites = propagate(blocks)
-    return Conditioned.of(functions, blocks, sites, owner, weights), sites
-
-
-REGIMES = {"joint": (5, 5), "few constraint data": (7, 3), "few objective data": (3, 10)}
-
-
-@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("regime", ["5 joint", "7 and 3", "3 and 10"])
 def test_gains_agree_with_rejection_sampling(regime):
-    correlations, slopes, best, converged = [], [], [], []
+    """A small version of `benchmarks/accuracy.py`."""
+    results, converged = [], []
     for seed in range(4):
-        belief = prior_draw(seed, REGIMES[regime])
-        truth = grid_truth(belief, GRID, 60_000, RNG(seed))
-        conditioned, sites = exact_pesc(belief, truth)
-        gains = conditioned.gains(GRID)
-        total, true_total = gains.sum(1), truth.gains.sum(1)
-        correlations.append(np.corrcoef(total, true_total)[0, 1])
-        slopes.append([g @ t / (t @ t) for g, t in zip(gains.T, truth.gains.T, strict=True)])
-        best.append(true_total[np.argmax(total)] / true_total.max())
-        converged.append(sites.converged.mean())
+        belief, grid = accuracy.belief_of(accuracy.CASES[regime], seed)
+        truth = grid_truth(belief, grid, 60_000, RNG(seed))
+        solutions, weights = accuracy.exact_solutions(truth, grid)
+        gains, share = accuracy.gains_of(belief, solutions, weights, "witness", grid)
+        results.append(accuracy.compare(gains, truth))
+        converged.append(share)
         assert gains.min() > -0.05 * math.log(2)
-    assert np.mean(correlations) > 0.95
-    assert np.min(correlations) > 0.85
+    correlation, best, objective, constraint = np.transpose(results)
+    assert np.mean(correlation) > 0.95
+    assert np.min(correlation) > 0.85
     assert np.mean(best) > 0.93
-    ratio = np.mean(slopes, axis=0)
-    assert 0.7 < ratio[0] / ratio[1] < 1.4
+    assert 0.7 < np.mean(objective) / np.mean(constraint) < 1.4
     assert np.mean(converged) > 0.95
 
 
 def test_an_interval_constraint_agrees_with_rejection_sampling():
     correlations = []
     for seed in range(3):
-        belief = prior_draw(seed, (5, 5), constraints=["-0.7 <= c <= 0.7"])
-        truth = grid_truth(belief, GRID, 60_000, RNG(seed))
-        conditioned, _ = exact_pesc(belief, truth)
-        total = conditioned.gains(GRID).sum(1)
-        correlations.append(np.corrcoef(total, truth.gains.sum(1))[0, 1])
+        belief, grid = accuracy.belief_of(accuracy.CASES["interval"], seed)
+        truth = grid_truth(belief, grid, 60_000, RNG(seed))
+        solutions, weights = accuracy.exact_solutions(truth, grid)
+        gains, _ = accuracy.gains_of(belief, solutions, weights, "witness", grid)
+        correlations.append(accuracy.compare(gains, truth)[0])
     assert np.mean(correlations) > 0.93
 
 
@@ -179,10 +140,10 @@ def test_the_report_counts_what_happened():
 
 def test_one_solution_does_not_change_another():
     """Conditioning on ten solutions gives each the sites that it has alone."""
-    belief = prior_draw(0, (5, 5))
-    truth = grid_truth(belief, GRID, 20_000, RNG(0))
+    belief, grid = accuracy.belief_of(accuracy.CASES["5 joint"], 0)
+    truth = grid_truth(belief, grid, 20_000, RNG(0))
     cells = np.argsort(-truth.cells)[:10]
-    solutions, limits = GRID[cells] + 1e-6, limits_of(belief)
+    solutions, limits = grid[cells] + 1e-6, limits_of(belief)
     z = np.linspace(0.03, 0.97, 9)[:, None]
 
     def sites_of(points):
