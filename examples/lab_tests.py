@@ -15,6 +15,7 @@ import numpy as np
 import calamint as cm
 from calamint.decide import VirtualClock, simulate
 
+HOURS = {"melt": 1.0, "efficiency": 24.0}
 PROBLEM = cm.Problem(
     space={
         "zinc": cm.Real(0, 1),
@@ -24,13 +25,12 @@ PROBLEM = cm.Problem(
     maximize="efficiency",
     constraints=["residue <= 0.1"],
     tasks={
-        "melt": cm.Task(measures=["residue"], cost=1),
-        "efficiency": cm.Task(measures=["efficiency"], cost=24),
+        "melt": cm.Task(measures=["residue"], cost=HOURS["melt"]),
+        "efficiency": cm.Task(measures=["efficiency"], cost=HOURS["efficiency"]),
     },
     resources={"furnace": 1},
 )
-HOURS = {"melt": 1.0, "efficiency": 24.0}
-# Decisions are fast beside all this; in full only now and then, so that the example is, too.
+# To see it in seconds, only some decisions are made in full, as if one took half an hour.
 THINKING = {"full": 0.5, "partial": 0.0}
 
 

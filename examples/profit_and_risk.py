@@ -42,6 +42,7 @@ def shop(params: dict[str, int], seed: int, years: int = 8) -> dict[str, tuple[f
                 profits[year] -= 60.0
         shares[year] = empty / 365
     error = math.sqrt(years)
+    # Years without one empty day do not prove that there will never be one.
     return {
         "profit": (float(profits.mean()) / 365, float(profits.std(ddof=1)) / 365 / error),
         "empty_days": (float(shares.mean()), float(shares.std(ddof=1)) / error + 1e-4),

@@ -12,8 +12,7 @@ from calamint.acquire.entropy import MonteCarloEntropy
 from calamint.decide.clock import VirtualClock
 from calamint.testbed import toy
 
-ORIGINAL = EICD("monte carlo")
-ORIGINAL.tells = MonteCarloEntropy(places=20, draws=200, results=5)
+ORIGINAL = EICD(MonteCarloEntropy(places=20, draws=200, results=5))
 SMALL = {"rs": RS(100, 3000), "rsdg": RSDG(40, 3000), "eicd, original": ORIGINAL}
 METHODS = [*ACQUISITIONS, "eicd, original"]
 

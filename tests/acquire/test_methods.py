@@ -9,18 +9,29 @@ from scipy.stats import multivariate_normal, norm
 from tests.acquire.cases import RNG, belief_of, slopes
 
 import calamint as cm
-from calamint.acquire import EICD, EV, IECI, AugmentedLagrangian, Incumbent, Thompson
+from calamint.acquire import (
+    EICD,
+    EV,
+    IECI,
+    RS,
+    RSDG,
+    AugmentedLagrangian,
+    Incumbent,
+    Thompson,
+    Utility,
+)
 from calamint.acquire.auglag import Multipliers, margins_of, replay
-from calamint.acquire.entropy import EntropyReduction
+from calamint.acquire.entropy import EntropyReduction, MonteCarloEntropy
 from calamint.acquire.ev import ExcludedVolume
 from calamint.acquire.ieci import ConditionalImprovement
-from calamint.acquire.reference import integration_points
+from calamint.acquire.reference import clouds
 from calamint.acquire.rejection import grid_truth
 from calamint.decide.maximise import Contender, Fixed, maximise
 from calamint.model import Data, believe
 from calamint.model.anchored import Anchored
 from calamint.model.bivariate import bivariate, both_within
 from calamint.problem import Space
+from calamint.testbed import toy
 
 LINE = {"x": cm.Real(0, 1)}
 
@@ -81,7 +92,7 @@ def test_integration_points_integrate_wide_and_narrow_functions(centre):
     centre = np.array(centre)
     wide, narrow = [], []
     for seed in range(30):
-        points, weights = integration_points(space, centre, 200, RNG(seed))
+        points, weights = clouds(space, np.vstack([centre, [0.6, 0.1]]), 200, RNG(seed))
         wide.append((weights * points[:, 0] * points[:, 1]).sum())
         width = 0.005
         peak = np.exp(-0.5 * ((points - centre) ** 2).sum(-1) / width**2)
@@ -95,7 +106,7 @@ def test_integration_points_integrate_wide_and_narrow_functions(centre):
 
 def test_integration_points_keep_to_values_that_exist():
     space = Space({"n": cm.Integer(1, 4), "o": cm.Choice("a", "b"), "x": cm.Real(0, 1)})
-    points, weights = integration_points(space, space.snap(RNG(0).random(4)), 400, RNG(1))
+    points, weights = clouds(space, space.snap(RNG(0).random((2, 4))), 400, RNG(1))
     assert np.array_equal(space.snap(points), points)
     two = np.array([space.decode(point)["n"] == 2 for point in points])
     assert (weights * two).sum() == pytest.approx(0.25, abs=0.05)
@@ -115,7 +126,7 @@ def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
     best = np.array([-0.4, 0.1])
     feasible = np.exp(belief.log_feasible(grid))
     utility = ConditionalImprovement(
-        belief, Anchored.of(belief.objective.process, grid), feasible / 20, best
+        belief, Anchored.of(belief.objective.process, grid, joint=False), feasible / 20, best
     )
     for x in (0.11, 0.52, 0.9):
         after = belief.believing(np.array([x]), ["f"])
@@ -140,7 +151,7 @@ def test_ev_is_the_volume_that_draws_rule_out(best):
     belief = belief_of(["c >= 0", "-1 <= d <= 1"], samples=1, space=LINE)
     grid = np.linspace(0.05, 0.95, 8)[:, None]
     functions = [belief.objective, *belief.constraints]
-    anchored = [Anchored.of(function.process, grid) for function in functions]
+    anchored = [Anchored.of(function.process, grid, joint=False) for function in functions]
     utility = ExcludedVolume(belief, anchored, np.full(8, 1 / 8), best)
     draws = 200_000
     for x in (0.33, 0.77):
@@ -306,3 +317,97 @@ def test_thompson_points_are_where_the_optimum_may_be():
     found = np.histogram(points, edges)[0] / draws
     expected = np.histogram(grid[:, 0], edges, weights=cells)[0]
     assert np.all(np.abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / draws) + 0.03)
+
+
+# -- what a review found ----------------------------------------------------------------------
+
+
+def hidden_bump(method, tasks):
+    """Feasible only in a narrow bump that no early input meets."""
+    problem = cm.Problem(LINE, minimize="f", constraints=["c >= 0"], tasks=tasks)
+    model = cm.Model(hyperparameters="map", noise=1e-8)
+    optimizer = cm.Optimizer(problem, method, model, seed=1)
+    jobs = []
+    for _ in range(14):
+        jobs.append(optimizer.ask())
+        x = jobs[-1].params["x"]
+        values = {"f": x, "c": -0.4 + math.exp(-(((x - 0.93) / 0.03) ** 2)) + 0.05 * x}
+        measures = problem.tasks[jobs[-1].task].measures
+        optimizer.tell(jobs[-1], {name: values[name] for name in measures})
+    return jobs
+
+
+def test_original_entropy_looks_for_feasible_inputs():
+    """Where nothing seems to tell anything, the task that is known least is chosen."""
+    tasks = {name: cm.Task(measures=[name]) for name in ("f", "c")}
+    jobs = hidden_bump(EICD(MonteCarloEntropy(20, 200, 5)), tasks)
+    assert sum(job.task == "c" for job in jobs[-8:]) >= 3
+    assert len({job.params["x"] for job in jobs[-8:]}) >= 3
+
+
+@pytest.mark.parametrize("method", [RS(60, 2000), RSDG(30, 2000), EV(), IECI()])
+def test_without_feasible_draws_the_search_goes_on(method):
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=["c >= 0"]
+    )
+    model = cm.Model(hyperparameters="map", noise=1e-8)
+    optimizer = cm.Optimizer(problem, method, model, seed=0)
+    for _ in range(8):
+        job = optimizer.ask()
+        x, y = job.params["x"], job.params["y"]
+        optimizer.tell(job, {"f": x, "c": -5 - 0.3 * math.sin(3 * x) + y})
+    chosen = [tuple(record.params.values()) for record in optimizer.history[-5:]]
+    assert len(set(chosen)) == 5
+    assert all(decision.warnings == () for decision in optimizer.decisions)
+
+
+@pytest.mark.parametrize("name", ["pesc", "eic", "ieci", "ev", "auglag", "thompson"])
+def test_of_two_tasks_that_tell_the_same_the_cheaper_wins(name):
+    tasks = {
+        "dear": cm.Task(measures=["f", "c"], cost=100),
+        "cheap": cm.Task(measures=["f", "c"], cost=1),
+    }
+    assert {job.task for job in hidden_bump(name, tasks)[4:]} == {"cheap"}
+
+
+def test_ieci_refuses_a_known_objective():
+    problem = cm.Problem(
+        LINE, minimize="f", constraints=["c >= 0"], known={"f": lambda params: params["x"]}
+    )
+    with pytest.raises(cm.ProblemError, match="'f' is known"):
+        cm.Optimizer(problem, "ieci")
+
+
+def test_a_utility_has_the_incumbent_of_its_own_method():
+    optimizers = [cm.Optimizer(toy().coupled().problem, name, seed=0) for name in ("pesc", "eic")]
+    for optimizer in optimizers:
+        for point in RNG(0).random((12, 2)):
+            params = {"x1": float(point[0]), "x2": float(point[1])}
+            optimizer.add(params, toy().evaluate(params))
+    one, other = (optimizer.utility("eic") for optimizer in optimizers)
+    assert one.incumbent.objective == pytest.approx(other.incumbent.objective, abs=1e-6)
+    # Also for problems whose functions are measured separately.
+    assert np.isfinite(cm.Optimizer(toy().problem).utility("ev").value(np.full((1, 2), 0.5)))
+
+
+def test_problems_that_are_coupled_keep_their_costs_and_capacities():
+    problem = cm.Problem(
+        LINE,
+        minimize="f",
+        tasks={"all": cm.Task(measures=["f"], cost=7)},
+        resources={"gpu": 4},
+    )
+    assert cm.Optimizer(problem, "eic", couple=True).problem == problem
+
+
+def test_more_cost_is_no_excuse_for_less_than_nothing():
+    class Worse(Utility):
+        def value(self, x):
+            return np.full(len(x), -0.1)
+
+        def value_gradient(self, x):
+            return self.value(x), np.zeros_like(x)
+
+    contenders = [Contender(str(cost), np.ones(1), Fixed(cost)) for cost in (1.0, 100.0)]
+    found = maximise(Worse(), contenders, Space(LINE), np.full((1, 1), 0.5), RNG(0))
+    assert max(found, key=lambda each: each.height).task == "1.0"

@@ -3,7 +3,8 @@
     L(x) = f(x) + Σ_k [ min(0, c_k(x))² / (2p) − λ_k c_k(x) ]        feasible: c_k(x) ≥ 0
 
 Limits of intervals count one by one. After each evaluation the multipliers λ and the penalty p move
-as in the classical method, from the point with the lowest L so far:
+as in the classical method, from the measured input with the lowest expected L so far (a pending job
+counts as measured, with what is expected of it):
 
     λ_k ← max(0, λ_k − c_k / p),   p ← p/2 where that point is not feasible
 
@@ -84,12 +85,13 @@ class LagrangianImprovement(Blockwise):
 
     def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
         functions = [self.belief.objective, *self.belief.constraints]
-        moments = [function.process.moments_gradient(x) for function in functions]
-        deviations = [np.sqrt(np.maximum(variance, _FLOOR)) for _, variance, _, _ in moments]
+        look = [f.process.moments_gradient if gradients else f.process.moments for f in functions]
+        moments: list[tuple[Array, ...]] = [function(x) for function in look]
+        deviations = [np.sqrt(np.maximum(moment[1], _FLOOR)) for moment in moments]
         # (S, M, n) each
         drawn = [
-            mean + deviation * self.normals[:, i, None, None]
-            for i, ((mean, _, _, _), deviation) in enumerate(zip(moments, deviations, strict=True))
+            moment[0] + deviation * self.normals[:, i, None, None]
+            for i, (moment, deviation) in enumerate(zip(moments, deviations, strict=True))
         ]
         margins = margins_of(self.belief, drawn)
         short = (self.best - self.multipliers.lagrangian(drawn[0], margins)) / _SOFTNESS
@@ -104,9 +106,8 @@ class LagrangianImprovement(Blockwise):
         by_margin = np.minimum(margins, 0.0) / self.multipliers.penalty - self.multipliers.slopes
         by_function = [pull, *_by_constraint(self.belief, pull[..., None] * by_margin)]
         gradient = np.zeros(x.shape)
-        for i, (by, (_, _, mean_x, variance_x)) in enumerate(
-            zip(by_function, moments, strict=True)
-        ):
+        for i, (by, moment) in enumerate(zip(by_function, moments, strict=True)):
+            mean_x, variance_x = moment[2:]
             by_mean = by.sum(0)
             by_variance = (by * self.normals[:, i, None, None]).sum(0) / (2 * deviations[i])
             gradient += np.einsum("mn,mnd->nd", by_mean, mean_x)
@@ -176,7 +177,7 @@ class AugmentedLagrangian(Acquisition):
         functions = [belief.objective, *belief.constraints]
         values = [function.process.moments(x)[0].mean(0) for function in functions]
         margins = margins_of(belief, values)
-        multipliers = replay(values[0], margins, first=x.shape[1] + 1)
+        multipliers = replay(values[0], margins, first=len(belief.problem.space) + 1)
         best = float(multipliers.lagrangian(values[0], margins).min())
         dimension = 1 + len(belief.constraints)
         uniform = qmc.Halton(dimension, rng=rng).random(self.draws)

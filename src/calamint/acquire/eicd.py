@@ -46,18 +46,22 @@ class TwoStages(Utility):
 class EICD(Acquisition):
     """Expected improvement chooses the input, information the task.
 
-    entropy  "pesc" (default), or "monte carlo" as in the original: slow, for small problems
+    entropy  what values the tasks: "pesc" (default), or "monte carlo" as in the original, slow and
+             for small problems; or an acquisition that is separable
     """
 
     name = "eicd"
     separable = True
     improves = True
 
-    def __init__(self, entropy: Literal["pesc", "monte carlo"] = "pesc") -> None:
-        choices = ("pesc", "monte carlo")
-        if entropy not in choices:
-            raise ProblemError(f"entropy is {entropy!r}: {nearest(str(entropy), choices)}")
-        self.tells: Acquisition = PESC() if entropy == "pesc" else MonteCarloEntropy()
+    def __init__(self, entropy: Literal["pesc", "monte carlo"] | Acquisition = "pesc") -> None:
+        kinds = {"pesc": PESC, "monte carlo": MonteCarloEntropy}
+        if isinstance(entropy, Acquisition) and entropy.separable and entropy.uses_model:
+            self.tells = entropy
+        elif entropy in kinds:
+            self.tells = kinds[str(entropy)]()
+        else:
+            raise ProblemError(f"entropy is {entropy!r}: {nearest(str(entropy), kinds)}")
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         where = EIC().prepare(belief, incumbent, rng)

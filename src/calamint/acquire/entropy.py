@@ -15,6 +15,7 @@ import numpy as np
 
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.rejection import root_of
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
 from calamint.problem.parameters import Array, whole
@@ -57,15 +58,16 @@ class EntropyReduction(Utility):
         gains = np.zeros((self.belief.samples, len(functions)))
         for sample in range(self.belief.samples):
             drawn: list[Array] = []
+            centres: list[float] = []
             measurable: list[tuple[Array, float] | None] = []
             for i, function in enumerate(functions):
                 process = function.process.take(slice(sample, sample + 1))
                 mean = process.moments(everywhere)[0][0]
+                centres.append(float(mean[-1]))
                 if isinstance(process, Posterior):
                     covariance = process.covariance(everywhere, everywhere)[0]
-                    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
-                    root = vectors * np.sqrt(np.maximum(values, 0.0))
-                    drawn.append(mean + self.normals[:, i, : len(everywhere)] @ root.T)
+                    normals = self.normals[:, i, : len(everywhere)]
+                    drawn.append(mean + normals @ root_of(covariance).T)
                     measurable.append((covariance[:, -1], float(process.noise[0])))
                 else:
                     drawn.append(np.broadcast_to(mean, (len(self.normals), len(mean))))
@@ -78,23 +80,24 @@ class EntropyReduction(Utility):
                 cross, noise = known
                 total = cross[-1] + noise + 1e-12
                 found = drawn[i][:, -1] + np.sqrt(noise) * self.normals[:, i, -1]
-                centre = float(functions[i].process.moments(point[None])[0][sample, 0])
                 after = 0.0
                 for node, chance in zip(self.nodes, self.chances, strict=True):
-                    result = centre + node * np.sqrt(total)
+                    result = centres[i] + node * np.sqrt(total)
                     moved = places[i] + (result - found)[:, None] * cross[:-1] / total
                     after += chance * self._entropy([*places[:i], moved, *places[i + 1 :]])
                 gains[sample, i] = before - after
-        return gains.mean(0)
+        return np.maximum(gains.mean(0), 0.0)  # less is an error of counting
 
     def _entropy(self, drawn: list[Array]) -> float:
-        """Of the place where draws (S, G) of all functions have their optimum."""
-        objective = drawn[0].copy()
+        """Of the place where draws (S, G) of all functions have their optimum, or come closest."""
+        violation = np.zeros_like(drawn[0])
         for function, values in zip(self.belief.constraints, drawn[1:], strict=True):
-            objective[(values < function.low) | (values > function.high)] = np.inf
-        best = np.argmin(objective, axis=1)[np.isfinite(objective.min(axis=1))]
-        share = np.bincount(best, minlength=1) / max(len(best), 1)
-        share = share[share > 0]
+            violation += np.maximum(function.low - values, 0.0)
+            violation += np.maximum(values - function.high, 0.0)
+        objective = np.where(violation <= 0, drawn[0], np.inf)
+        feasible = np.isfinite(objective.min(axis=1))
+        best = np.where(feasible, objective.argmin(axis=1), violation.argmin(axis=1))
+        share = np.unique(best, return_counts=True)[1] / len(best)
         return float(-(share * np.log(share)).sum())
 
 

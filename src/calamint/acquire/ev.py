@@ -4,7 +4,8 @@
 
 is how much of the feasible region below the best objective η is expected to be ruled out by finding
 a better feasible point at x; averaged over hyper-parameter samples. While no input is feasible
-enough, η is infinite. (The paper's formula takes for granted that x is feasible.)
+enough, η is infinite, and while hardly any may be, the search is for one, as with EIC. (The paper's
+formula takes for granted that x is feasible.)
 
 Shapes: M samples, G integration points, n inputs.
 """
@@ -16,6 +17,7 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.blockwise import Blockwise
+from calamint.acquire.eic import LogEIC
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.acquire.reference import integration_points
 from calamint.model import Belief
@@ -24,6 +26,8 @@ from calamint.model.bivariate import bivariate, both_within
 from calamint.problem.parameters import Array, whole
 
 _FLOOR = 1e-12
+# Where feasible inputs are less likely than this (a logarithm), volumes drown in rounding.
+_HOPELESS = -15.0
 
 
 @final
@@ -95,8 +99,7 @@ class ExcludedVolume(Blockwise):
 
 def _moments(function: Anchored) -> tuple[Array, Array]:
     """Mean and variance at the anchors, (M, 1, G) each."""
-    variance = np.diagonal(function.covariance, axis1=-2, axis2=-1)
-    return function.mean[:, None], np.maximum(variance, _FLOOR)[:, None]
+    return function.mean[:, None], np.maximum(function.variance, _FLOOR)[:, None]
 
 
 @final
@@ -110,15 +113,16 @@ class EV(Acquisition):
     separable = False
     improves = True
 
-    def __init__(self, points: int = 80) -> None:
+    def __init__(self, points: int = 200) -> None:
         self.points = whole(points, "points", 1)
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        points, weights = integration_points(
-            belief.problem.space, incumbent.point, self.points, rng
-        )
+        points, weights = integration_points(belief, incumbent.point, self.points, rng)
+        hopeless = float(belief.log_probability(points).max()) < _HOPELESS
+        if incumbent.objective is None and hopeless:
+            return LogEIC(belief, incumbent)
         functions = [
-            Anchored.of(function.process, points)
+            Anchored.of(function.process, points, joint=False)
             for function in (belief.objective, *belief.constraints)
         ]
         best = math.inf if incumbent.objective is None else incumbent.objective

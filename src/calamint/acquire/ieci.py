@@ -22,6 +22,7 @@ from calamint.model import Belief
 from calamint.model.anchored import Anchored
 from calamint.model.posterior import Posterior
 from calamint.model.probability import log_normal_density
+from calamint.problem import Problem, ProblemError
 from calamint.problem.parameters import Array, whole
 
 _FLOOR = 1e-12
@@ -42,22 +43,22 @@ class ConditionalImprovement(Blockwise):
 
     def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
         process = self.anchored.process
-        if not isinstance(process, Posterior):  # nothing to learn about a known objective
-            return np.zeros(len(x)), np.zeros(x.shape)
-        before = np.maximum(np.diagonal(self.anchored.covariance, axis1=-2, axis2=-1), _FLOOR)
+        assert isinstance(process, Posterior)
+        before = np.maximum(self.anchored.variance, _FLOOR)
         apart = self.best[:, None] - self.anchored.mean
         whole = (self.weights * _improvement(apart, np.sqrt(before))).sum(-1)  # (M,)
         seen = self.anchored.at(x, slopes=gradients)
         total = (seen.variance + process.noise[:, None] + _FLOOR)[..., None]
         share = seen.covariance / total  # (M, n, G)
-        after = np.sqrt(np.maximum(before[:, None] - share * seen.covariance, _FLOOR))
+        squared = before[:, None] - share * seen.covariance
+        after = np.sqrt(np.maximum(squared, _FLOOR))
         left = _improvement(apart[:, None], after)
         value = (whole[:, None] - (left @ self.weights[..., None])[..., 0]).mean(0)
         if not gradients:
             return value, np.zeros(x.shape)
         # EI falls by φ(z) for each unit that the deviation falls.
         slope = np.exp(log_normal_density(apart[:, None] / after)) / (2 * after)
-        by_after = -self.weights[:, None] * slope / len(before)
+        by_after = np.where(squared > _FLOOR, -self.weights[:, None] * slope / len(before), 0.0)
         by_variance = (by_after * share**2).sum(-1)
         by_mean = np.zeros(seen.mean.shape)
         return value, self.anchored.pull(x, seen, by_mean, by_variance, -2 * by_after * share)
@@ -81,13 +82,18 @@ class IECI(Acquisition):
     def __init__(self, points: int = 200) -> None:
         self.points = whole(points, "points", 1)
 
+    def check(self, problem: Problem) -> None:
+        if problem.objective.name in problem.known:
+            raise ProblemError(
+                "acquisition is 'ieci', which values what is learnt about the objective, and"
+                f" {problem.objective.name!r} is known: write 'pesc', 'eic' or 'auglag'."
+            )
+
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        points, weights = integration_points(
-            belief.problem.space, incumbent.point, self.points, rng
-        )
+        points, weights = integration_points(belief, incumbent.point, self.points, rng)
         log_feasible = belief.log_feasible(points)
         feasible = np.exp(log_feasible - log_feasible.max())
-        anchored = Anchored.of(belief.objective.process, points)
+        anchored = Anchored.of(belief.objective.process, points, joint=False)
         best = anchored.mean.min(axis=1)
         if isinstance(anchored.process, Posterior) and len(anchored.process.inputs):
             measured, _ = anchored.process.moments(anchored.process.inputs)

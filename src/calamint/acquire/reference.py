@@ -1,37 +1,51 @@
-"""Points to integrate over the space with, denser around one that matters."""
+"""Points to integrate over the space with, denser where the optimum may be."""
 
 import numpy as np
 from scipy.stats import norm
 
+from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.model import Belief
 from calamint.problem import Space
 from calamint.problem.parameters import Array
 
-# Standard deviations of the clouds around the centre, in the unit cube; the first covers it all.
-_RADII = (np.inf, 0.1, 0.01, 0.001)
+# Standard deviations of the clouds around each centre, in the unit cube.
+_RADII = (0.1, 0.01, 0.001)
+_DRAWN = 8
 
 
 def integration_points(
-    space: Space, centre: Array, count: int, rng: np.random.Generator
+    belief: Belief, best: Array, count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """(G, D) and weights (G,): Σ w g(x) estimates the mean of g over the space without bias.
+    """(G, D) and weights (G,): Σ w g(x) estimates the mean of g over the space.
 
-    A quarter of the points fill the space; the others are in three normal clouds around the centre
-    (D,), cut off at the walls, in the directions that move smoothly. A uniform grid would miss what
-    is left to be found late in a search. Each point counts by the density of the whole mixture.
+    A grid would miss what is left to be found late in a search, so there are clouds around the
+    best point (D,) and around drawn solutions.
+    """
+    drawn = draw_solutions(belief, _DRAWN, best[None], rng).points
+    return clouds(belief.problem.space, np.vstack([best, drawn]), count, rng)
+
+
+def clouds(
+    space: Space, centres: Array, count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """About `count` points, a third of which fill the space; the others are in normal clouds
+    around the centres (k, D), cut off at the walls, in the directions that move smoothly.
+
+    Each point counts by the density of the whole mixture, so the estimate has no bias.
     """
     from scipy.stats import qmc
 
-    # (clouds, D); what is as wide as the space is uniform.
-    spread = np.where(space.continuous, np.array(_RADII)[:, None], np.inf)
-    wide = np.isinf(spread)
-    scale = np.where(wide, 1.0, spread)
+    whole = -(-count // 3)
+    each = -(-(count - whole) // (len(centres) * len(_RADII)))
+    centre = np.repeat(centres, len(_RADII), axis=0)[:, None]  # (clouds, 1, D)
+    scale = np.tile(_RADII, len(centres))[:, None, None]
     low, high = norm.cdf(-centre / scale), norm.cdf((1 - centre) / scale)
-    each = -(-count // len(_RADII))
-    uniform = qmc.Halton(space.dimension, rng=rng).random(each * len(_RADII))
-    uniform = uniform.reshape(len(_RADII), each, space.dimension)
-    levels = low[:, None] + uniform * (high - low)[:, None]
-    clouds = np.clip(centre + scale[:, None] * norm.ppf(levels), 0, 1)
-    points = np.where(wide[:, None], uniform, clouds).reshape(-1, space.dimension)
-    logs = norm.logpdf((points[:, None] - centre) / scale) - np.log(scale * (high - low))
-    density = np.exp(np.where(wide, 0.0, logs).sum(-1)).mean(axis=1)
-    return space.snap(points), 1 / (density * len(points))
+    sampler = qmc.Halton(space.dimension, rng=rng)
+    uniform = sampler.random(len(centre) * each).reshape(len(centre), each, space.dimension)
+    inside = centre + scale * norm.ppf(low + uniform * (high - low))
+    inside = np.where(space.continuous, np.clip(inside, 0, 1), uniform)
+    points = np.vstack([sampler.random(whole), inside.reshape(-1, space.dimension)])
+    logs = norm.logpdf((points - centre) / scale) - np.log(scale * (high - low))
+    density = np.exp(np.where(space.continuous, logs, 0.0).sum(-1)).sum(0)  # of all clouds
+    mixture = (whole + each * density) / len(points)
+    return space.snap(points), 1 / (mixture * len(points))

@@ -35,10 +35,25 @@ class Truth:
     infeasible: float
 
 
+def root_of(covariance: Array) -> Array:
+    """Any R with R Rᵀ = covariance, however close to singular that is."""
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
 def grid_truth(
-    belief: Belief, grid: Array, draws: int, rng: np.random.Generator, sample: int = 0
+    belief: Belief,
+    grid: Array,
+    draws: int,
+    rng: np.random.Generator,
+    sample: int = 0,
+    closest: bool = False,
 ) -> Truth:
-    """Rejection sampling on a grid (n, D) under one hyper-parameter sample."""
+    """Rejection sampling on a grid (n, D) under one hyper-parameter sample.
+
+    closest  draws without a feasible cell count where they come closest to one; they always do
+             where hardly any draw has a feasible cell
+    """
     names = [belief.problem.objective.name, *(c.name for c in belief.problem.constraints)]
     functions = [belief.functions[name] for name in names]
     size, count = len(grid), len(functions)
@@ -50,8 +65,7 @@ def grid_truth(
         variances.append(variance)
         if isinstance(process, Posterior):
             covariance = process.covariance(grid, grid)[sample]
-            values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
-            roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
+            roots.append(root_of(covariance))
             noises.append(process.noise[sample])
         else:
             roots.append(np.zeros((size, 1)))
@@ -62,13 +76,17 @@ def grid_truth(
     for start in range(0, draws, _CHUNK):
         chunk = min(_CHUNK, draws - start)
         drawn = [rng.standard_normal((chunk, root.shape[1])) @ root.T for root in roots]
-        objective = means[0] + drawn[0]
+        violation = np.zeros((chunk, size))
         for i, function in enumerate(functions[1:], start=1):
             c = means[i] + drawn[i]
-            objective = np.where((c >= function.low) & (c <= function.high), objective, np.inf)
-        best = np.argmin(objective, axis=1)
-        feasible = np.isfinite(objective[np.arange(chunk), best])
+            violation += np.maximum(function.low - c, 0.0) + np.maximum(c - function.high, 0.0)
+        met = violation <= 0
+        best = np.argmin(np.where(met, means[0] + drawn[0], np.inf), axis=1)
+        feasible = met[np.arange(chunk), best]
         lost += int((~feasible).sum())
+        if closest:
+            best = np.where(feasible, best, violation.argmin(axis=1))
+            feasible[:] = True
         order = np.argsort(best[feasible], kind="stable")
         cells, begins = np.unique(best[feasible][order], return_index=True)
         if len(cells) == 0:
@@ -80,8 +98,10 @@ def grid_truth(
             sums[1, i, cells] += np.add.reduceat(ordered**2, begins)
     enough = number >= _FEWEST
     gains = np.zeros((size, count))
-    if not enough.any():  # no telling where x* may be, or what tells about it
-        return Truth(gains, number / max(number.sum(), 1.0), lost / draws)
+    if not enough.any():
+        if not closest:
+            return grid_truth(belief, grid, draws, rng, sample, closest=True)
+        return Truth(gains, number / number.sum(), lost / draws)
     share = number[enough] / number[enough].sum()
     for i in range(count):
         mean = sums[0, i, enough] / number[enough][:, None]
@@ -99,24 +119,21 @@ class GridInformation(Utility):
     nats = True
 
     def __init__(self, grid: Array, gains: Array) -> None:
-        self.points, self._grid, self._gains = grid, grid, gains
-
-    def gains(self, x: Array) -> Array:
-        """(n, D) -> (n, 1 + K), those of the nearest point of the grid."""
-        nearest = ((x[:, None] - self._grid) ** 2).sum(-1).argmin(axis=1)
-        return self._gains[nearest]
+        self.points, self.gains = grid, gains
+        self.grid = grid
 
     def shares(self, x: Array) -> Array:
-        return self.gains(x)
+        """Those of the nearest point of the grid."""
+        return self.gains[((x[:, None] - self.grid) ** 2).sum(-1).argmin(axis=1)]
 
     def value(self, x: Array) -> Array:
-        return self.gains(x).sum(-1)
+        return self.shares(x).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         return self.value(x), np.zeros_like(x)
 
     def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
-        return (self.gains(x) * weights).sum(-1), np.zeros_like(x)
+        return (self.shares(x) * weights).sum(-1), np.zeros_like(x)
 
 
 def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:

@@ -17,7 +17,9 @@ from calamint.problem.parameters import Array
 
 @final
 class OnePoint(Utility):
-    """All that matters is one point (D,): the closer to it the better."""
+    """All that matters is one point (D,): the closer to it the better, and cheaper is better."""
+
+    logarithmic = True
 
     def __init__(self, point: Array) -> None:
         self.point, self.points = point, point[None]

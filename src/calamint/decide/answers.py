@@ -21,7 +21,8 @@ class Suggestion:
              model was asked, or one that does not count in bits
     cost     what it is expected to cost
     values   what it and the best jobs of the tasks that it competed with are worth for their cost:
-             bits per cost where there are bits
+             bits per cost where there are bits, else in units of the method's own, which may be
+             logarithmic
     update   "full" or "partial"; "initial" for the space-filling start, "random", or "fallback"
     seconds  that the decision took
     """

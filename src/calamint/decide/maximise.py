@@ -117,7 +117,9 @@ class _Arena:
         """(n, D), (n, S) -> (T, n)"""
         values = self.weights @ shares.T
         costs = np.array([contender.price.at(x) for contender in self.contenders])
-        return values - np.log(costs) if self.utility.logarithmic else values / costs
+        if self.utility.logarithmic:
+            return values - np.log(costs)
+        return np.where(values > 0, values / costs, values * costs)
 
     def value_gradient(self, owner: Index, x: Array) -> tuple[Array, Array]:
         """Contenders (n,) at inputs (n, D) -> (n,) and gradients (n, D)."""
@@ -129,8 +131,11 @@ class _Arena:
         relative = cost_x / cost[:, None]
         if self.utility.logarithmic:
             return value - np.log(cost), gradient - relative
-        value = value / cost
-        return value, gradient / cost[:, None] - value[:, None] * relative
+        # What is worth less than nothing is no better for costing more.
+        sign = np.where(value > 0, -1.0, 1.0)
+        factor = cost**sign
+        value = value * factor
+        return value, gradient * factor[:, None] + (sign * value)[:, None] * relative
 
     def found(self, t: int, point: Array, height: float) -> Found:
         cost = float(self.contenders[t].price.at(point[None])[0])

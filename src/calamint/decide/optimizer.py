@@ -29,6 +29,8 @@ from calamint.decide.recommend import Optimum, believed_optimum
 from calamint.decide.results import ResultError, Value, read_values
 from calamint.decide.settings import (
     Rationality,
+    measures_all,
+    named_acquisition,
     read_acquisition,
     read_delta,
     read_rationality,
@@ -59,7 +61,8 @@ class Optimizer:
                  partial while resources are being filled
     fantasies    how often the results of pending jobs are imagined; one takes what is expected
     clock        where time is read from
-    couple       measure everything at once, on one resource, whatever the problem's tasks are
+    couple       if some task measures only some functions, replace all tasks by one that measures
+                 everything, at cost 1, on one resource
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class Optimizer:
     ) -> None:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
-        if couple:
+        if couple and not all(measures_all(problem, task) for task in problem.tasks):
             problem = problem.coupled()
         for constraint in problem.constraints:
             if constraint.passfail:
@@ -382,12 +385,16 @@ class Optimizer:
 
     @single_threaded
     def utility(self, acquisition: str | Acquisition) -> Utility:
-        """What another acquisition would make of what is believed now, pending jobs included."""
-        method = read_acquisition(acquisition, self.problem)
+        """What any acquisition makes of what is believed now, pending jobs included.
+
+        One that cannot value single functions still values measuring everything.
+        """
+        method = named_acquisition(acquisition)
+        method.check(self.problem)
         rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
         known = self._known()
         belief = self._thinker.believe(known)
-        incumbent = self._thinker.incumbent(belief, known, rng)
+        incumbent = self._thinker.incumbent(belief, known, rng, method.improves)
         return method.prepare(
             self._thinker.with_pending(belief, known.pending, rng), incumbent, rng
         )

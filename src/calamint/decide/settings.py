@@ -11,22 +11,30 @@ from calamint.problem.parameters import finite
 Rationality = float | Literal["batch"]
 
 
-def read_acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisition:
-    """An acquisition by name or as it is, if it can value the problem's tasks."""
+def named_acquisition(acquisition: str | Acquisition) -> Acquisition:
+    """An acquisition by name, or as it is."""
     if isinstance(acquisition, str):
         if acquisition not in ACQUISITIONS:
             raise ProblemError(
                 f"acquisition is {acquisition!r}: {nearest(acquisition, ACQUISITIONS)}"
             )
-        acquisition = ACQUISITIONS[acquisition]()
+        return ACQUISITIONS[acquisition]()
     if not isinstance(acquisition, Acquisition):
         raise ProblemError(
             f"acquisition is {acquisition!r}: write one of {', '.join(map(repr, ACQUISITIONS))}."
         )
+    return acquisition
+
+
+def measures_all(problem: Problem, task: str) -> bool:
+    return set(problem.tasks[task].measures) == set(problem.measured)
+
+
+def read_acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisition:
+    """An acquisition by name or as it is, if it can value the problem's tasks."""
+    acquisition = named_acquisition(acquisition)
     acquisition.check(problem)
-    parts = [
-        name for name, task in problem.tasks.items() if set(task.measures) != set(problem.measured)
-    ]
+    parts = [task for task in problem.tasks if not measures_all(problem, task)]
     if parts and not acquisition.separable:
         able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
         raise ProblemError(

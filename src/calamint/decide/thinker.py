@@ -146,7 +146,7 @@ class Thinker:
             costs = updated(last.prices, known.durations)
         times.append(self.clock.now())
         if full or last is None or self.acquisition.improves:
-            incumbent = self.incumbent(belief, known, rng)
+            incumbent = self.incumbent(belief, known, rng, self.acquisition.improves)
         else:
             incumbent = last.incumbent
         times.append(self.clock.now())
@@ -165,7 +165,7 @@ class Thinker:
         found = [each for each in found if not math.isnan(each.height)]
         if not found:
             raise FloatingPointError("the utility is not a number anywhere")
-        best = max(found, key=lambda each: each.height)
+        best = max(found, key=lambda each: (each.height, -each.cost, -self._seen(each.task, known)))
         kind: Kind = "full" if full else "partial"
         self.clock.thought(kind)
         times.append(self.clock.now())
@@ -188,9 +188,11 @@ class Thinker:
         values = {each.task: each.height / unit for each in found}
         return Choice(best, kind, seconds, bits, values)
 
-    def incumbent(self, belief: Belief, known: Known, rng: np.random.Generator) -> Incumbent:
+    def incumbent(
+        self, belief: Belief, known: Known, rng: np.random.Generator, exactly: bool
+    ) -> Incumbent:
         near = near_points(self.problem, known.history)
-        optimum = believed_optimum(belief, near, self.delta, rng, self.acquisition.improves)
+        optimum = believed_optimum(belief, near, self.delta, rng, exactly)
         return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
 
     def with_pending(
@@ -202,6 +204,10 @@ class Thinker:
             measures = self.problem.tasks[job.task].measures
             belief = belief.believing(job.point, measures, rng if self.fantasies > 1 else None)
         return belief
+
+    def _seen(self, task: str, known: Known) -> int:
+        """How often what a task measures was measured: of equals, the least known is chosen."""
+        return sum(len(known.data[name]) for name in self.problem.tasks[task].measures)
 
     def _weights(self, task: str) -> Array:
         """(S,) which shares of the utility a task is worth."""

@@ -37,28 +37,33 @@ class Anchored:
     """One function seen from the anchors.
 
     points (N + A, D): measured inputs, then anchors
-    mean (M, A), covariance (M, A, A) at the anchors; solved (M, N, A): K⁻¹ k(X, anchors)
+    mean, variance (M, A), covariance (M, A, A) at the anchors, the last if they are asked about
+    jointly; solved (M, N, A): K⁻¹ k(X, anchors)
     """
 
     process: Posterior | KnownFunction
     points: Array
     mean: Array
+    variance: Array
     covariance: Array
     solved: Array
 
     @staticmethod
-    def of(process: Posterior | KnownFunction, anchors: Array) -> "Anchored":
+    def of(process: Posterior | KnownFunction, anchors: Array, joint: bool = True) -> "Anchored":
         mean, variance = process.moments(anchors)
+        nothing = np.empty((len(mean), 0, 0))
         if isinstance(process, KnownFunction):
-            covariance = variance[..., None] * np.eye(len(anchors))
-            return Anchored(process, anchors, mean, covariance, np.empty((len(mean), 0, 0)))
+            covariance = variance[..., None] * np.eye(len(anchors)) if joint else nothing
+            return Anchored(process, anchors, mean, variance, covariance, nothing)
         cross = process.prior_covariance(process.inputs, anchors)
         white = process.inverse_root @ cross
         solved = np.swapaxes(process.inverse_root, -1, -2) @ white
-        covariance = process.prior_covariance(anchors, anchors)
-        covariance -= np.swapaxes(white, -1, -2) @ white
+        covariance = nothing
+        if joint:
+            covariance = process.prior_covariance(anchors, anchors)
+            covariance -= np.swapaxes(white, -1, -2) @ white
         points = np.vstack([process.inputs, anchors])
-        return Anchored(process, points, mean, covariance, solved)
+        return Anchored(process, points, mean, variance, covariance, solved)
 
     def part(self, samples: slice, columns: Index) -> "Anchored":
         """The same under some of the samples, with some of the anchors."""
@@ -67,6 +72,7 @@ class Anchored:
             self.process.take(samples),
             np.vstack([self.points[:count], self.anchors[columns]]),
             self.mean[samples][:, columns],
+            self.variance[samples][:, columns],
             self.covariance[samples][:, columns[:, None], columns],
             self.solved[samples, :, columns[: self.solved.shape[2]]],
         )

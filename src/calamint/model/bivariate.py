@@ -33,7 +33,10 @@ def bivariate(h: Array, k: Array, rho: Array) -> tuple[Array, Array, Array, Arra
 def both_within(
     low: float, high: float, means: tuple[Array, Array], deviations: tuple[Array, Array], rho: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """P(X and Y are both in [low, high]), and its slopes in X's mean and deviation, and in ρ."""
+    """P(X and Y are both in [low, high]), and its slopes in X's mean and deviation, and in ρ.
+
+    One of the limits is finite, or both.
+    """
     if high == math.inf:  # the mirror image has one corner, not four
         value, by_mean, by_deviation, by_rho = both_within(
             -high, -low, (-means[0], -means[1]), deviations, rho

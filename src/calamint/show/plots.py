@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calamint.acquire import ACQUISITIONS, PESC
+from calamint.acquire.pesc import Information
 from calamint.decide import Optimizer
 from calamint.model.posterior import Posterior
 from calamint.problem import Problem, ProblemError, Real
@@ -129,34 +130,34 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
 
 
 def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
-    """What every method makes of the same belief, in one dimension.
+    """What the methods make of the same belief, in one dimension, if everything is measured.
 
     One panel for each function (mean and one deviation, with the data), then one for each method:
     its utility as a share of its highest value, and a line where it would measure. Thompson
-    sampling has a histogram of the inputs that it draws; random search has nothing to show.
+    sampling has a histogram of the inputs that it draws. EIC-D is EIC where everything is measured;
+    random search has nothing to show.
     """
     make_subplots, graph = _plotly()
-    problem = optimizer.problem.coupled()
+    problem = optimizer.problem
     _check_line(problem, "compare_1d")
-    together = Optimizer(problem, model=optimizer.model, seed=optimizer.seed, delta=optimizer.delta)
-    for record in optimizer.history:
-        together.add(record.params, record.values)
     x = np.linspace(0, 1, points)[:, None]
     (name,) = problem.space.parameters
     axis = [problem.space.decode(point)[name] for point in x]
-    methods = [kind for kind in ACQUISITIONS if kind not in ("random", "eicd")]
+    left_out = {"random", "eicd"} | ({"ieci"} if problem.objective.name in problem.known else set())
+    methods = [kind for kind in ACQUISITIONS if kind not in left_out]
     panels = [*problem.functions, *methods]
     figure = make_subplots((len(panels) + 1) // 2, 2, subplot_titles=panels, vertical_spacing=0.06)
-    belief = together.information().belief
+    information = optimizer.utility(PESC(solutions=200))
+    assert isinstance(information, Information)
     for index, panel in enumerate(panels):
         place = {"row": index // 2 + 1, "col": index % 2 + 1}
         if panel in problem.functions:
-            function = belief.functions[panel]
+            function = information.belief.functions[panel]
             sign = -1.0 if panel == problem.objective.name and problem.objective.maximize else 1.0
             mean, deviation = function.mixture(x)
             for trace in _belief(graph, axis, sign * mean, deviation):
                 figure.add_trace(trace, **place)
-            records = [record for record in together.history if panel in record.values]
+            records = [record for record in optimizer.history if panel in record.values]
             figure.add_trace(
                 graph.Scatter(
                     x=[record.params[name] for record in records],
@@ -171,14 +172,13 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
                     if constraint.name == panel and math.isfinite(limit):
                         figure.add_hline(y=limit, line={"color": "#888", "width": 1}, **place)
         elif panel == "thompson":
-            information = together.utility(PESC(solutions=200))
-            drawn = [problem.space.decode(point)[name] for point in information.near]
+            drawn = [problem.space.decode(point)[name] for point in information.solutions]
             bins = {"start": axis[0], "end": axis[-1], "size": (axis[-1] - axis[0]) / 50}
             figure.add_trace(graph.Histogram(x=drawn, xbins=bins, marker_color=_GAIN), **place)
         else:
-            utility = together.utility(panel)
+            utility = optimizer.utility(panel)
             value = utility.value(x)
-            value = np.exp(value - value.max()) if utility.logarithmic else value / value.max()
+            value = np.exp(value - value.max()) if utility.logarithmic else _shares(value)
             figure.add_trace(graph.Scatter(x=axis, y=value, line={"color": _GAIN}), **place)
             best = axis[int(np.argmax(value))]
             figure.add_vline(x=best, line={"color": _STAR, "dash": "dot"}, **place)
@@ -190,6 +190,11 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
         margin={"l": 50, "r": 20, "t": 40, "b": 40},
     )
     return figure
+
+
+def _shares(value: Array) -> Array:
+    """Of the highest value, where there is one above zero."""
+    return value / value.max() if value.max() > 0 else np.zeros_like(value)
 
 
 def _check_line(problem: Problem, what: str) -> None:
