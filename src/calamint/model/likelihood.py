@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from calamint.model.data import Data, Scaling
 from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales, noise_variance
-from calamint.model.kernels import LOG_2PI, Index, Kernel, squared_differences
+from calamint.model.kernels import LOG_2PI, Index, Kernel, Mask, squared_differences
 from calamint.problem.parameters import Array
 
 # Tried in turn, relative to the mean diagonal, until a matrix can be factorised.
@@ -136,19 +136,25 @@ class Evidence:
 
     def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
         """(P + 3,) -> value and (P + 3,) gradient, at one θ."""
-        gradient = np.zeros(len(theta))
         if len(self.targets) == 0:
-            return 0.0, gradient
+            return 0.0, np.zeros(len(theta))
+        noise = self.noise(theta[None])[0]
+        return self.gaussian(theta, self.targets, noise, np.isnan(self.known_noise))
+
+    def gaussian(
+        self, theta: Array, targets: Array, noise: Array, learnt: Mask
+    ) -> tuple[float, Array]:
+        """The same of any targets (N,) with noise variances (N,), of which some are `learnt`."""
+        gradient = np.zeros(len(theta))
         variance = amplitude_squared(theta)
-        count = len(self.targets)
+        count = len(targets)
         squared = (lengthscales(theta) ** -2.0 @ self.squares).reshape(count, count)
         value, slope = self.kernel.value_slope(squared)
         signal = variance * value
         matrix = signal.copy()
-        noise = self.noise(theta[None])[0]
         matrix.flat[:: len(matrix) + 1] += noise
         root, _ = factorise(matrix)
-        residual = self.targets - constant_mean(theta)
+        residual = targets - constant_mean(theta)
         white, _ = lapack.dtrtrs(root, residual, lower=1)
         weights, _ = lapack.dtrtrs(root, white, lower=1, trans=1)
         lower, _ = lapack.dpotri(root, lower=1)
@@ -159,7 +165,6 @@ class Evidence:
         scales = lengthscales(theta)
         gradient[:-3] = 0.5 * variance * (self.squares @ (pull * slope).ravel()) / scales**2
         gradient[-3] = np.vdot(pull, signal)
-        learnt = np.isnan(self.known_noise)
         gradient[-2] = 0.5 * float(np.sum(pull.diagonal()[learnt] * noise[learnt]))
         gradient[-1] = weights.sum()
         return self._log_density(root, white), gradient

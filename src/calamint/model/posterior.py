@@ -8,6 +8,7 @@ All values are standardised. With K = L Lᵀ (noise included) and y the measured
 L⁻¹ is kept, not L: predictions are then matrix products only, and a new measurement adds one row.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -66,6 +67,24 @@ class Posterior:
             data_noise=evidence.noise(theta) + jitter[:, None],
             noise=evidence.noise_of_new(theta),
             jitter=jitter,
+        )
+
+    @staticmethod
+    def stacked(each: Sequence["Posterior"], noise: Array) -> "Posterior":
+        """Posteriors of the same inputs, one after the other; `noise` (M,) of a new measurement."""
+
+        def stack(name: str) -> Array:
+            return np.concatenate([getattr(one, name) for one in each])
+
+        return replace(
+            each[0],
+            theta=stack("theta"),
+            inverse_root=stack("inverse_root"),
+            white=stack("white"),
+            weights=stack("weights"),
+            data_noise=stack("data_noise"),
+            noise=noise,
+            jitter=stack("jitter"),
         )
 
     def __len__(self) -> int:
