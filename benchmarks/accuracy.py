@@ -86,7 +86,8 @@ def gains_of(
     owner = np.zeros(len(solutions), dtype=int)
     blocks = blocks_of(functions, limits, len(z), owner)
     sites = propagate(blocks)
-    conditioned = Conditioned.of(functions, blocks, sites, owner, weights)
+    passfail = np.array([function.passfail for function in belief.functions.values()])
+    conditioned = Conditioned.of(functions, blocks, sites, owner, weights, passfail)
     return conditioned.gains(grid), float(sites.converged.mean())
 
 

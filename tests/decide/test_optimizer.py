@@ -361,7 +361,6 @@ def test_before_any_data_it_answers_from_the_prior():
         (lambda: cm.Optimizer(problem(), seed=-1), ["seed is -1"]),
         (lambda: cm.Optimizer(problem(), initial=-1), ["initial is -1"]),
         (lambda: cm.Optimizer(problem(), delta=0), ["delta is 0", "between 0 and 1"]),
-        (lambda: cm.Optimizer(problem(constraints=["ok"])), ["'ok'", "pass/fail"]),
         (lambda: cm.Optimizer(problem()).recommend(kind="best"), ["kind is 'best'"]),
         (lambda: cm.Optimizer(problem()).recommend(delta=2), ["delta is 2"]),
     ],

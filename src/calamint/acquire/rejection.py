@@ -4,12 +4,15 @@ Draws are grouped by the cell that holds their constrained minimiser; within a g
 each function is what would be left if x* were known to be there (the paper's RS, section 6.1):
 
     gain_i(x) = ½ log(C_i(x,x) + ν_i) − Σ_cells p(cell) ½ log(var_i(x | cell) + ν_i)
+
+For a function that is measured as pass or fail it is the entropy of that verdict that falls.
 """
 
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import entr, ndtr
 
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
@@ -39,6 +42,11 @@ def root_of(covariance: Array) -> Array:
     """Any R with R Rᵀ = covariance, however close to singular that is."""
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def _entropy(chance: Array) -> Array:
+    """Of a coin, in nats."""
+    return entr(chance) + entr(1 - chance)
 
 
 def grid_truth(
@@ -93,6 +101,8 @@ def grid_truth(
             continue
         number[cells] += np.diff(np.append(begins, feasible.sum()))
         for i, values in enumerate(drawn):
+            if functions[i].passfail:  # how likely a verdict is to be "pass"
+                values = ndtr(means[i] + values)
             ordered = values[feasible][order]
             sums[0, i, cells] += np.add.reduceat(ordered, begins)
             sums[1, i, cells] += np.add.reduceat(ordered**2, begins)
@@ -105,6 +115,10 @@ def grid_truth(
     share = number[enough] / number[enough].sum()
     for i in range(count):
         mean = sums[0, i, enough] / number[enough][:, None]
+        if functions[i].passfail:
+            passing = ndtr(means[i] / np.sqrt(1 + variances[i]))
+            gains[:, i] = _entropy(passing) - share @ _entropy(mean)
+            continue
         variance = sums[1, i, enough] / number[enough][:, None] - mean**2
         variance *= (number[enough] / (number[enough] - 1))[:, None]
         left = share @ (0.5 * np.log(np.maximum(variance, 0.0) + noises[i] + 1e-12))

@@ -82,12 +82,6 @@ class Optimizer:
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
         if couple and not all(measures_all(problem, task) for task in problem.tasks):
             problem = problem.coupled()
-        for constraint in problem.constraints:
-            if constraint.passfail:
-                raise ProblemError(
-                    f"the constraint {constraint.name!r} is pass/fail, which is not modelled yet:"
-                    " write a limit on a number, such as 'residual <= 0.1'."
-                )
         self.problem = problem
         if model is not None and not isinstance(model, Model):
             raise ProblemError(f"model is {model!r}: write cm.Model(...).")
@@ -111,6 +105,7 @@ class Optimizer:
             whole(fantasies, "fantasies", 1),
             self.clock,
         )
+        self._passfail = {limit.name for limit in problem.constraints if limit.passfail}
         self.history: list[Record] = []
         self.decisions: list[Decision] = []
         self._pending: dict[int, Suggestion] = {}
@@ -283,7 +278,7 @@ class Optimizer:
         """
         self._check_pending(suggestion)
         measures = self.problem.tasks[suggestion.task].measures
-        read = read_values(values, measures, complete=True)
+        read = read_values(values, measures, True, self._passfail)
         took = None if seconds is None else finite(seconds)
         if seconds is not None and (took is None or took < 0):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
@@ -311,7 +306,7 @@ class Optimizer:
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Measurements that were not asked for: any of the functions, at any input."""
         accepted = self.problem.space.accept(params)
-        read = read_values(values, self.problem.measured, complete=False)
+        read = read_values(values, self.problem.measured, False, self._passfail)
         self._record(accepted, self.problem.space.encode(accepted), read, None, None)
 
     @property

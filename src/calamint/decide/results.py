@@ -1,8 +1,10 @@
 """Reading what a measurement reported: numbers, or numbers with their standard errors."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from calamint.problem import ProblemError
 from calamint.problem.errors import nearest
@@ -16,14 +18,19 @@ class ResultError(ProblemError):
 
 
 def read_values(
-    values: Mapping[str, Any], expected: Iterable[str], complete: bool
+    values: Mapping[str, Any],
+    expected: Iterable[str],
+    complete: bool,
+    passfail: Collection[str] = (),
 ) -> dict[str, tuple[float, float]]:
     """name -> (value, noise variance or NaN), after checking names and numbers.
 
-    With `complete`, every expected function must be there.
+    With `complete`, every expected function must be there. Verdicts of `passfail` functions are 1
+    and 0.
     """
     names = list(expected)
-    example = "{" + ", ".join(f"{name!r}: 0.5" for name in names[:2]) + "}"
+    kinds = {name: "True" if name in passfail else "0.5" for name in names}
+    example = "{" + ", ".join(f"{name!r}: {kinds[name]}" for name in names[:2]) + "}"
     if not isinstance(values, Mapping):
         raise ResultError(f"values is {values!r}: write a dict, such as {example}.")
     for name in values:
@@ -36,7 +43,18 @@ def read_values(
         raise ResultError(f"values has no {missing[0]!r}: write a value for it.")
     if not values:
         raise ResultError(f"values is empty: write at least one, such as {example}.")
-    return {name: _read(name, value) for name, value in values.items()}
+    return {
+        name: _read_verdict(name, value) if name in passfail else _read(name, value)
+        for name, value in values.items()
+    }
+
+
+def _read_verdict(name: str, value: object) -> tuple[float, float]:
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
+        return float(value), math.nan
+    raise ResultError(
+        f"values[{name!r}] is {value!r}, and {name!r} passes or fails: write True or False."
+    )
 
 
 def _read(name: str, value: object) -> tuple[float, float]:

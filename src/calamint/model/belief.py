@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr
 
 from calamint.model.config import Model
 from calamint.model.data import Data, Scaling
@@ -15,6 +15,7 @@ from calamint.model.known import KnownFunction
 from calamint.model.likelihood import Evidence
 from calamint.model.posterior import Posterior
 from calamint.model.probability import log_probability, log_probability_gradient
+from calamint.model.probit import Verdicts
 from calamint.model.sample import FEW_STEPS, draw_samples
 from calamint.problem import Problem
 from calamint.problem.parameters import Array
@@ -23,16 +24,26 @@ from calamint.problem.parameters import Array
 @final
 @dataclass(frozen=True)
 class FunctionBelief:
-    """One function: its process in standardised units, and its limits in the same units."""
+    """One function: its process in standardised units, and its limits in the same units.
+
+    passfail  its measurements are verdicts: 1 with probability Φ(process), else 0
+    """
 
     process: Posterior | KnownFunction
     scaling: Scaling
     low: float = -math.inf
     high: float = math.inf
+    passfail: bool = False
 
     def mixture(self, x: Array) -> tuple[Array, Array]:
-        """(n, D) -> mean and deviation over all samples in the function's own units, each (n,)."""
+        """(n, D) -> mean and deviation over all samples in the function's own units, each (n,).
+
+        Of a verdict, the probability that it is 1, and the deviation that a coin has.
+        """
         mean, variance = self.process.moments(x)
+        if self.passfail:
+            passing = ndtr(mean / np.sqrt(1 + variance)).mean(0)
+            return passing, np.sqrt(passing * (1 - passing))
         centre = mean.mean(0)
         spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
         return self.scaling.offset + self.scaling.scale * centre, self.scaling.scale * spread
@@ -105,6 +116,10 @@ class Belief:
             function = functions[name]
             process = function.process
             assert isinstance(process, Posterior)
+            if function.passfail:
+                verdicts = Verdicts(Evidence(process.kernel, measured, Scaling(), process.owner))
+                functions[name] = replace(function, process=verdicts.posterior(process.theta))
+                continue
             for index in range(len(process.inputs), len(measured)):
                 value = function.scaling.inward(measured.values[index : index + 1])
                 noise = process.noise
@@ -191,20 +206,26 @@ def believe(
             known = KnownFunction.of(problem.known[name], problem.space, samples, sign, low, high)
             functions[name] = FunctionBelief(known, known.scaling, *known.scaling.limits(low, high))
             continue
-        scaling = model.scaling_of(name, data[name], low, high)
+        passfail = limit is not None and limit.passfail
+        scaling = Scaling() if passfail else model.scaling_of(name, data[name], low, high)
         evidence = Evidence(model.kernel_of(name), data[name], scaling, problem.space.owner)
-        prior = model.prior_of(name, len(problem.space), scaling)
+        likelihood = Verdicts(evidence) if passfail else evidence
+        prior = model.prior_of(name, len(problem.space), scaling, passfail)
         before = warm.functions[name].process if warm is not None else None
         start = before.theta if isinstance(before, Posterior) else None
         if model.hyperparameters == "sampled":
             little = len(data[name]) // 20 + 1
             grown = len(data[name]) - (len(before.inputs) if isinstance(before, Posterior) else 0)
             steps = FEW_STEPS if start is not None and grown <= little else None
-            theta = draw_samples(evidence, prior, samples, stream, start, steps)
+            theta = draw_samples(likelihood, prior, samples, stream, start, steps)
         else:
             use_prior = model.hyperparameters == "map"
-            theta = most_probable(evidence, prior, stream, start, use_prior)[None]
+            theta = most_probable(likelihood, prior, stream, start, use_prior)[None]
+        if isinstance(likelihood, Verdicts):
+            process = likelihood.posterior(theta)
+        else:
+            process = Posterior.of(likelihood, theta)
         functions[name] = FunctionBelief(
-            Posterior.of(evidence, theta), scaling, *scaling.limits(low, high)
+            process, scaling, *scaling.limits(low, high), passfail=passfail
         )
     return Belief(problem, functions)

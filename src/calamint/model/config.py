@@ -98,8 +98,10 @@ class Model:
             return Scaling()
         return standardise(data.values, low, high)
 
-    def prior_of(self, name: str, parameters: int, scaling: Scaling) -> Prior:
-        """The prior over hyper-parameters, with what the user fixed."""
+    def prior_of(
+        self, name: str, parameters: int, scaling: Scaling, passfail: bool = False
+    ) -> Prior:
+        """The prior over hyper-parameters, with what the user fixed; verdicts have no noise."""
         fixed = np.full(parameters + 3, np.nan)
         lengthscale = _of(self.lengthscale, name)
         amplitude = _of(self.amplitude, name)
@@ -112,6 +114,8 @@ class Model:
         if noise is not None:
             scaled = noise / scaling.scale / scaling.scale  # type: ignore[operator]
             fixed[-2] = math.log(scaled) if scaled > 0 else -math.inf
+        if passfail:
+            fixed[-2] = -math.inf
         return Prior.standard(parameters, fixed)
 
 

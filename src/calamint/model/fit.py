@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from calamint.model.hyper import Prior
-from calamint.model.likelihood import Evidence
+from calamint.model.likelihood import Likelihood
 from calamint.problem.parameters import Array
 
 _DECIDED = 50
 
 
-def log_posterior(evidence: Evidence, prior: Prior, theta: Array) -> Array:
+def log_posterior(evidence: Likelihood, prior: Prior, theta: Array) -> Array:
     """(m, P + 3) -> (m,) log likelihood plus log prior, up to a constant."""
     density = prior.log_density(theta)
     inside = np.isfinite(density)
@@ -21,7 +21,7 @@ def log_posterior(evidence: Evidence, prior: Prior, theta: Array) -> Array:
 
 
 def most_probable(
-    evidence: Evidence,
+    evidence: Likelihood,
     prior: Prior,
     rng: np.random.Generator,
     warm: Array | None = None,
@@ -33,7 +33,7 @@ def most_probable(
 
 
 def local_optima(
-    evidence: Evidence,
+    evidence: Likelihood,
     prior: Prior,
     rng: np.random.Generator,
     warm: Array | None = None,

@@ -5,7 +5,7 @@ log p(y | θ) = −½ (y−m)ᵀ K⁻¹ (y−m) − ½ log|K| − N/2 log 2π,  
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 from scipy.linalg import lapack
@@ -44,6 +44,19 @@ def factorise(matrix: Array) -> tuple[Array, float]:
         if info == 0 and root.diagonal().min() ** 2 > SMALLEST_PIVOT * scale:
             return root, jitter * scale
     raise np.linalg.LinAlgError("a covariance matrix contains values that are not numbers")
+
+
+class Likelihood(Protocol):
+    """What hyper-parameters are learnt from."""
+
+    @property
+    def data(self) -> Data: ...
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """(m, P + 3) -> (m,)"""
+
+    def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
+        """(P + 3,) -> value and (P + 3,) gradient, at one θ."""
 
 
 @final

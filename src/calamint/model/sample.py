@@ -16,7 +16,7 @@ import numpy as np
 
 from calamint.model.fit import local_optima, log_posterior
 from calamint.model.hyper import Prior
-from calamint.model.likelihood import Evidence, factorise
+from calamint.model.likelihood import Likelihood, factorise
 from calamint.problem.parameters import Array
 
 # After little new data, after more, and from nowhere. Consecutive decisions' draws then have
@@ -61,7 +61,7 @@ class Ellipse:
         return -exponent * np.log1p((white**2).sum(-1) / _DEGREES)
 
 
-def ellipse_at(evidence: Evidence, prior: Prior, mode: Array) -> Ellipse:
+def ellipse_at(evidence: Likelihood, prior: Prior, mode: Array) -> Ellipse:
     """The curvature of the log posterior at its mode, never wider than the prior."""
     free = np.flatnonzero(prior.free)
     hessian = np.zeros((len(free), len(free)))
@@ -82,7 +82,7 @@ def ellipse_at(evidence: Evidence, prior: Prior, mode: Array) -> Ellipse:
 
 
 def draw_samples(
-    evidence: Evidence,
+    evidence: Likelihood,
     prior: Prior,
     count: int,
     rng: np.random.Generator,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from calamint.acquire.pesc.factors import FAR, Limits, Psi, psi
 from calamint.acquire.pesc.sites import Blocks, Sites
@@ -25,6 +26,7 @@ from calamint.model.anchored import Anchored, Seen
 from calamint.model.hyper import lengthscales
 from calamint.model.kernels import Index, Mask
 from calamint.model.posterior import Posterior
+from calamint.model.probability import log_normal_density
 from calamint.problem.parameters import Array
 
 # Relative to the prior variance, added to the variance of f(x) − f(x*).
@@ -70,10 +72,12 @@ class Conditioned:
     weights     (J,) of the solutions in the average, summing to one
     w, r        (J, 1 + K, B, B), (J, 1 + K, B) of the converged sites
     noise       (M, 1 + K) variance of a measurement
+    passfail    (1 + K,) which functions are measured as pass or fail
     """
 
     functions: list[Anchored]
     limits: Limits
+    passfail: Mask
     owner: Index
     weights: Array
     w: Array
@@ -86,7 +90,12 @@ class Conditioned:
 
     @staticmethod
     def of(
-        functions: list[Anchored], blocks: Blocks, sites: Sites, owner: Index, weights: Array
+        functions: list[Anchored],
+        blocks: Blocks,
+        sites: Sites,
+        owner: Index,
+        weights: Array,
+        passfail: Mask | None = None,
     ) -> "Conditioned":
         a = sites.precision
         w = -a[..., :, None] * sites.covariance * a[..., None, :]
@@ -110,6 +119,7 @@ class Conditioned:
         return Conditioned(
             functions=functions,
             limits=blocks.limits,
+            passfail=np.zeros(len(functions), dtype=bool) if passfail is None else passfail,
             owner=owner,
             weights=weights,
             w=w,
@@ -191,6 +201,7 @@ class Conditioned:
         return Conditioned(
             functions=[function.part(samples, columns) for function in self.functions],
             limits=self.limits,
+            passfail=self.passfail,
             owner=self.owner[mine] - samples.start,
             weights=self.weights[mine],
             w=self.w[mine],
@@ -205,7 +216,7 @@ class Conditioned:
         at = [function.at(x, slopes=order > 2) for function in self.functions]
         sites, count = self.sites, len(self.owner)
         solution = np.arange(count)
-        mean = np.stack([seen.mean[self.owner] for seen in at], axis=-1)  # (J, n, 1 + K)
+        before = np.stack([seen.mean[self.owner] for seen in at], axis=-1)  # (J, n, 1 + K)
         prior = np.stack([seen.variance[self.owner] for seen in at], axis=-1)
         cross = np.empty((count, len(at), len(x), sites + 1))  # C(x, own sites and x*)
         for i, seen in enumerate(at):
@@ -214,7 +225,7 @@ class Conditioned:
         last = cross[:, 0, :, sites].copy()  # C(f(x), f(x*))
         cross[:, 0] -= last[..., None]
         through = cross @ self.w  # (J, 1 + K, n, B)
-        mean = mean + np.moveaxis((cross @ self.r[..., None])[..., 0], 1, -1)
+        mean = before + np.moveaxis((cross @ self.r[..., None])[..., 0], 1, -1)
         variance = prior - np.moveaxis(np.vecdot(through, cross), 1, -1)
         lowest = np.array([1e-16 * (function.scale or 1.0) for function in self.functions])
         variance = np.maximum(variance, lowest)
@@ -242,6 +253,15 @@ class Conditioned:
         noise = self.noise[self.owner][:, None, :]
         measurable = np.array([isinstance(f.process, Posterior) for f in self.functions])
         each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
+        coins = None
+        if self.passfail.any():
+            at_stake = self.passfail[1:]
+            shift = np.where(silent[..., None], 0.0, factor.rho_c) * variance[..., 1:]
+            coins = (
+                Coin.of(before[..., self.passfail], prior[..., self.passfail]),
+                Coin.of((mean[..., 1:] + shift)[..., at_stake], after[..., self.passfail]),
+            )
+            each[..., self.passfail] = coins[0].entropy - coins[1].entropy
         gains = np.where(measurable, np.einsum("j,jni->ni", self.weights, each), 0.0)
         return _State(
             at,
@@ -258,6 +278,7 @@ class Conditioned:
             noise,
             factor,
             silent,
+            coins,
         )
 
     def _backward(self, x: Array, state: "_State", wanted: Array) -> Array:
@@ -268,6 +289,14 @@ class Conditioned:
         by_prior = 0.5 * weights / (s.prior + s.noise + 1e-300)
         by_after = -0.5 * weights / (s.after + s.noise + 1e-300)
         speaks = ~s.silent
+        by_before = np.zeros_like(s.variance)  # the mean that was believed at x anyway
+        by_shift = np.zeros_like(s.variance[..., 1:])
+        if s.coins is not None:
+            coined = weights[..., self.passfail]
+            by_before[..., self.passfail] = coined * s.coins[0].by_mean
+            by_prior[..., self.passfail] = coined * s.coins[0].by_variance
+            by_after[..., self.passfail] = -coined * s.coins[1].by_variance
+            by_shift[..., self.passfail[1:]] = -coined * s.coins[1].by_mean
         # The objective: after = v − B p²/s, B = β(β + α), p = v − cov(f(x), f(x*)).
         big = f.beta * (f.beta + f.alpha) * speaks
         ratio = s.pull / s.apart
@@ -289,6 +318,11 @@ class Conditioned:
         by_weight = (by_kappa * (2 * big_r * d**2 + e)).sum(-1)
         by_d = by_kappa * 2 * big_r**2 * d
         by_e = by_kappa * big_r
+        # A verdict's mean: m' = m + v ρ, ρ = −R d.
+        by_rho = by_shift * var_c * speaks[..., None]
+        by_var[..., 1:] += by_shift * f.rho_c * speaks[..., None]
+        by_weight = by_weight - (by_rho * d).sum(-1)
+        by_d = by_d - by_rho * big_r
         # dβ = β((1 + R) dΛ − (α + β) dα),  dR = R(1 + R)(dΛ − h dα),  h R = β,  Λ = Σ log P_k
         by_lambda = (1 + f.weight) * (by_beta * f.beta + by_weight * f.weight)
         by_alpha = by_alpha - by_beta * f.beta * (f.alpha + f.beta)
@@ -296,6 +330,7 @@ class Conditioned:
         by_alpha = np.where(f.alpha > -FAR, by_alpha, 0.0)
         by_mean = np.zeros_like(s.variance)
         by_mean[..., 1:] = by_lambda[..., None] * d + by_d * (e - d**2) + by_e * (third - e * d)
+        by_mean[..., 1:] += by_shift
         by_var[..., 1:] += 0.5 * (
             by_lambda[..., None] * e + by_d * (third - e * d) + by_e * (fourth - e**2)
         )
@@ -310,7 +345,7 @@ class Conditioned:
         by_cross[:, 0] -= by_to[..., None] * self.to_solution[:, None, :]
         by_last = by_to - by_cross[:, 0].sum(-1)
         by_prior = by_prior + by_var
-        return self._collect(x, s.at, by_mean, by_prior, by_cross, by_last)
+        return self._collect(x, s.at, by_mean + by_before, by_prior, by_cross, by_last)
 
     def _collect(
         self,
@@ -371,6 +406,27 @@ class _State:
     noise: Array
     factor: Psi
     silent: Mask
+    coins: "tuple[Coin, Coin] | None"
+
+
+@final
+@dataclass(frozen=True)
+class Coin:
+    """A verdict that is 1 with probability Φ(t), t = mean/√(1 + variance): its entropy in nats, and
+    the slopes of that in mean and variance."""
+
+    entropy: Array
+    by_mean: Array
+    by_variance: Array
+
+    @staticmethod
+    def of(mean: Array, variance: Array) -> "Coin":
+        spread = np.sqrt(1 + variance)
+        t = mean / spread
+        log_pass, log_fail = log_ndtr(t), log_ndtr(-t)
+        entropy = -np.exp(log_pass) * log_pass - np.exp(log_fail) * log_fail
+        by_t = np.exp(log_normal_density(t)) * (log_fail - log_pass)
+        return Coin(entropy, by_t / spread, -0.5 * by_t * t / (1 + variance))
 
 
 def limits_of(belief: Belief) -> Limits:
