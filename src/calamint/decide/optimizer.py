@@ -9,7 +9,6 @@ from typing import Any, Literal, final
 import numpy as np
 
 from calamint.acquire import PESC, Acquisition, Utility
-from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc import Information
 from calamint.decide.answers import (
     Decision,
@@ -23,6 +22,7 @@ from calamint.decide.answers import (
 from calamint.decide.booking import blocked, contest, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.costs import SHORTEST, check_costs, price_of
+from calamint.decide.design import Design
 from calamint.decide.history import met, near_points, rank
 from calamint.decide.maximise import Found
 from calamint.decide.recommend import Optimum, believed_optimum
@@ -114,10 +114,7 @@ class Optimizer:
         dimension = problem.space.dimension
         self._data = {name: Data.empty(dimension) for name in problem.measured}
         self._durations = {name: Data.empty(dimension) for name in problem.tasks}
-        self._design = np.empty((0, dimension))
-        self._designed: Counter[str] = Counter()
-        self._design_of: dict[int, int] = {}
-        self._returned: dict[str, list[int]] = {task: [] for task in problem.tasks}
+        self._design = Design(problem.space, self.seed)
         self._passed_over: Counter[str] = Counter()
 
     # -- asking -------------------------------------------------------------------------------
@@ -178,8 +175,7 @@ class Optimizer:
         warnings: list[str] = []
         task = self._to_begin_with(places)
         if task is not None:
-            self._design_of[number] = self._next_design(task)
-            point = self._design_point(self._design_of[number])
+            point = self._design.ask(task, number)
             choice = self._unthinking("initial", task, point, begin, rng)
         elif not self.acquisition.uses_model:
             task = list(places)[int(rng.integers(len(places)))]
@@ -225,7 +221,7 @@ class Optimizer:
                 warnings += [stepped_down] if stepped_down else []
                 return choice
         task = list(places)[int(rng.integers(len(places)))]
-        return self._unthinking("fallback", task, self._design_point(number), begin, rng)
+        return self._unthinking("fallback", task, self._design.point(number), begin, rng)
 
     def _unthinking(
         self, kind: Kind, task: str, point: Array, begin: float, rng: np.random.Generator
@@ -249,20 +245,6 @@ class Optimizer:
         }
         least = min(done, key=lambda task: done[task])
         return least if done[least] < self.initial else None
-
-    def _next_design(self, task: str) -> int:
-        """The first initial input that no job of the task was asked for, cancelled ones apart."""
-        if self._returned[task]:
-            return self._returned[task].pop(0)
-        self._designed[task] += 1
-        return self._designed[task] - 1
-
-    def _design_point(self, number: int) -> Array:
-        """The number-th point of one fixed space-filling sequence."""
-        if number >= len(self._design):
-            rng = np.random.default_rng([self.seed, 2**32 - 1])
-            self._design = space_filling(self.problem.space, max(64, 2 * number), rng)
-        return self._design[number]
 
     def _known(self) -> Known:
         return Known(self._data, self._durations, self.history, self.pending)
@@ -300,8 +282,7 @@ class Optimizer:
         """A suggested job will not be run; its resources are free again."""
         self._check_pending(suggestion)
         self._end(suggestion, "cancelled")
-        if suggestion.number in self._design_of:
-            self._returned[suggestion.task].append(self._design_of[suggestion.number])
+        self._design.cancel(suggestion.task, suggestion.number)
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Measurements that were not asked for: any of the functions, at any input."""
