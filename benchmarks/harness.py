@@ -92,9 +92,9 @@ def repetition(entry: Entry, seed: int, tolerance: float = 0.0) -> list[Row]:
                 evaluation=evaluation,
                 measurements=measurements,
                 task=task,
-                params=json.dumps(dict(params)),
-                values=json.dumps(values),
-                recommended=json.dumps(dict(recommended)) if recommended is not None else "",
+                params=_written(params),
+                values=_written(values),
+                recommended=_written(recommended) if recommended is not None else "",
                 feasible=known and solved.feasible(recommended, tolerance),  # type: ignore[arg-type]
                 gap=solved.gap(recommended, tolerance)
                 if recommended is not None
@@ -103,6 +103,13 @@ def repetition(entry: Entry, seed: int, tolerance: float = 0.0) -> list[Row]:
             )
         )
     return rows
+
+
+def _written(values: Mapping[str, Any]) -> str:
+    """JSON, numbers to seven digits: files of whole repetitions would be twice as large."""
+    return json.dumps(
+        {name: float(f"{v:.7g}") if isinstance(v, float) else v for name, v in values.items()}
+    )
 
 
 def run(

@@ -137,7 +137,7 @@ def draw(rows: list[harness.Row]) -> None:
         figure.update_xaxes(title_text="evaluations", row=1, col=column)
     figure.update_yaxes(type="log", exponentformat="power")
     figure.update_yaxes(title_text="median gap", row=1, col=1)
-    figure.update_layout(template="plotly_white", width=1500, height=520, font={"size": 14})
+    figure.update_layout(template="plotly_white", width=1500, height=620, font={"size": 14})
     save(figure, RESULTS / "methods.png")
 
 

@@ -36,8 +36,9 @@ def test_profit_and_risk(capsys):
 def test_train_and_profile(capsys):
     example = load("train_and_profile")
     best = example.main(jobs=20)
-    assert example.train(best.params)["error"] < 0.45
+    # Times are real, so it is not the same network every time; but one of the fast ones.
     assert example.profile(best.params)["log_time"] < -0.5
+    assert 0 <= example.train(best.params)["error"] < 0.6
     assert "run profile on spare" in capsys.readouterr().out
 
 

@@ -208,17 +208,13 @@ def test_a_job_ends_once():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"f": math.nan, "c": 1}, ["values['f'] is nan", "call fail"]),
-        ({"f": math.inf, "c": 1}, ["values['f'] is inf"]),
-        ({"f": None, "c": 1}, ["values['f'] is None"]),
         ({"f": "1", "c": 1}, ["values['f'] is '1'", "number"]),
         ({"f": True, "c": 1}, ["values['f'] is True"]),
         ({"f": (1, 2, 3), "c": 1}, ["(1, 2, 3)", "standard_error"]),
         ({"f": (1, -2), "c": 1}, ["standard error -2", "not negative"]),
         ({"f": 10**400, "c": 1}, ["values['f'] is 1000"]),
-        ({"f": 1}, ["values has no 'c'"]),
         ({"f": 1, "c": 1, "d": 2}, ["values has 'd'"]),
-        ({}, ["values has no 'f'"]),
+        ({}, ["values is empty"]),
         (3.0, ["values is 3.0", "dict"]),
     ],
 )
@@ -577,4 +573,5 @@ class TestWhatAReviewerBroke:
         result = cm.optimize(
             fragile, SPACE, minimize="f", constraints=["c <= 1"], evaluations=8, model=FAST
         )
-        assert len(result.optimizer.history) + len(result.optimizer.failures) == 8
+        assert len(result.optimizer.history) == 8  # c was measured every time
+        assert result.optimizer.failures

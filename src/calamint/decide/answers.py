@@ -9,7 +9,7 @@ from calamint.problem import Params
 from calamint.problem.parameters import Array
 
 # How a job came to be suggested.
-Kind = Literal["initial", "full", "partial", "random", "fallback"]
+Kind = Literal["initial", "full", "partial", "random", "retry", "fallback"]
 
 
 @final
@@ -23,7 +23,8 @@ class Suggestion:
     values   what it and the best jobs of the tasks that it competed with are worth for their cost:
              bits per cost where there are bits, else in units of the method's own, which may be
              logarithmic
-    update   "full" or "partial"; "initial" for the space-filling start, "random", or "fallback"
+    update   "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a job
+             that failed, or "fallback"
     seconds  that the decision took
     """
 

@@ -13,6 +13,7 @@ import numpy as np
 from calamint.acquire import Utility
 from calamint.acquire.candidates import candidate_points, first_apart, mixtures
 from calamint.decide.costs import Fixed, Price
+from calamint.decide.failures import Chance
 from calamint.model.kernels import Index, Mask
 from calamint.problem import Choice, Integer, Space
 from calamint.problem.parameters import Array
@@ -40,11 +41,27 @@ _RISE = 1e-4
 @final
 @dataclass(frozen=True)
 class Contender:
-    """A task in the competition: the weights of the utility's shares (S,), and its price."""
+    """A task in the competition: the weights of the utility's shares (S,), its price, and how
+    likely it is to work, if it has failed before."""
 
     task: str
     weights: Array
     price: Price
+    chance: Chance | None = None
+
+    def cost(self, x: Array) -> Array:
+        """(n, D) -> (n,) of a job that works: one that fails has to be paid for, too."""
+        cost = self.price.at(x)
+        return cost if self.chance is None else cost / self.chance.at(x)
+
+    def cost_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> (n,) and its gradient (n, D)"""
+        cost, slope = self.price.with_gradient(x)
+        if self.chance is None:
+            return cost, slope
+        chance, chance_x = self.chance.with_gradient(x)
+        cost = cost / chance
+        return cost, (slope - cost[:, None] * chance_x) / chance[:, None]
 
 
 @final
@@ -116,7 +133,7 @@ class _Arena:
     def scores(self, x: Array, shares: Array) -> Array:
         """(n, D), (n, S) -> (T, n)"""
         values = self.weights @ shares.T
-        costs = np.array([contender.price.at(x) for contender in self.contenders])
+        costs = np.array([contender.cost(x) for contender in self.contenders])
         if self.utility.logarithmic:
             return values - np.log(costs)
         return np.where(values > 0, values / costs, values * costs)
@@ -127,7 +144,7 @@ class _Arena:
         cost, cost_x = np.empty(len(x)), np.empty(x.shape)
         for t in np.unique(owner):
             own = owner == t
-            cost[own], cost_x[own] = self.contenders[t].price.with_gradient(x[own])
+            cost[own], cost_x[own] = self.contenders[t].cost_gradient(x[own])
         relative = cost_x / cost[:, None]
         if self.utility.logarithmic:
             return value - np.log(cost), gradient - relative

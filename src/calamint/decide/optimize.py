@@ -1,6 +1,5 @@
 """The one-call form: optimise a Python function under constraints."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -79,19 +78,14 @@ def optimize(
             continue
         if not isinstance(values, Mapping) and len(problem.measured) == 1:
             values = {problem.measured[0]: values}
-        if isinstance(values, Mapping) and _not_finite(values):
-            optimizer.fail(suggestion, f"returned {dict(values)!r}")
-            last = ResultError(f"all evaluations failed; the last returned {dict(values)!r}.")
-            continue
+        if isinstance(values, Mapping):
+            for name in problem.measured:
+                if name not in values:
+                    raise ResultError(f"values has no {name!r}: return a value for it.")
         optimizer.tell(suggestion, values)  # type: ignore[arg-type]
+        last = ResultError(f"all evaluations failed; the last returned {values!r}.")
         if callback is not None:
             callback(suggestion, values)  # type: ignore[arg-type]
     if not optimizer.history and last is not None:
         raise last
     return Result(optimizer.recommend(), optimizer)
-
-
-def _not_finite(values: Mapping[str, Any]) -> bool:
-    """Whether a number among the values is NaN or infinite."""
-    numbers = [value for value in values.values() if isinstance(value, float)]
-    return any(not math.isfinite(value) for value in numbers)

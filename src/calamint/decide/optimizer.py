@@ -23,6 +23,7 @@ from calamint.decide.booking import blocked, contest, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.costs import SHORTEST, check_costs, price_of
 from calamint.decide.design import Design
+from calamint.decide.failures import Workings
 from calamint.decide.history import met, near_points, rank
 from calamint.decide.maximise import Found
 from calamint.decide.recommend import Optimum, believed_optimum
@@ -111,6 +112,8 @@ class Optimizer:
         self._pending: dict[int, Suggestion] = {}
         self._ended: dict[int, str] = {}
         self._failures: list[tuple[Suggestion, str]] = []
+        self._workings = Workings(problem)
+        self._version = 0
         dimension = problem.space.dimension
         self._data = {name: Data.empty(dimension) for name in problem.measured}
         self._durations = {name: Data.empty(dimension) for name in problem.tasks}
@@ -174,7 +177,10 @@ class Optimizer:
         self.clock.start()
         warnings: list[str] = []
         task = self._to_begin_with(places)
-        if task is not None:
+        again = next((job for t in places if (job := self._workings.retry(t, number))), None)
+        if again is not None:
+            choice = self._unthinking("retry", again.task, again.point, begin, rng)
+        elif task is not None:
             point = self._design.ask(task, number)
             choice = self._unthinking("initial", task, point, begin, rng)
         elif not self.acquisition.uses_model:
@@ -217,7 +223,7 @@ class Optimizer:
                 self._thinker.forget()
                 warnings.append(f"{model.hyperparameters} model: {type(error).__name__}: {error}")
             else:
-                stepped_down = self._thinker.stepped_down.get(len(self.history))
+                stepped_down = self._thinker.stepped_down.get(self._version)
                 warnings += [stepped_down] if stepped_down else []
                 return choice
         task = list(places)[int(rng.integers(len(places)))]
@@ -241,13 +247,22 @@ class Optimizer:
             task: min(
                 len(self._data[name]) + coming[name] for name in self.problem.tasks[task].measures
             )
+            # Where a task does not work, it has had its chance.
+            + self._workings.failed[task]
             for task in places
         }
         least = min(done, key=lambda task: done[task])
         return least if done[least] < self.initial else None
 
     def _known(self) -> Known:
-        return Known(self._data, self._durations, self.history, self.pending)
+        return Known(
+            {**self._data, **self._workings.data()},
+            self._durations,
+            self.history,
+            self.pending,
+            self._version,
+            self._workings.hidden,
+        )
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -256,11 +271,12 @@ class Optimizer:
     ) -> None:
         """What a suggested job measured: a number for each function, or (value, standard error).
 
-        `seconds` is how long the job took.
+        Functions that are left out were not measured. One that is NaN, infinite or None failed:
+        what the others found is kept, and the job counts as failed. `seconds` is how long it took.
         """
         self._check_pending(suggestion)
         measures = self.problem.tasks[suggestion.task].measures
-        read = read_values(values, measures, True, self._passfail)
+        read, broken = read_values(values, measures, self._passfail)
         took = None if seconds is None else finite(seconds)
         if seconds is not None and (took is None or took < 0):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
@@ -270,13 +286,28 @@ class Optimizer:
             logs = math.log(max(took, SHORTEST))
             durations = self._durations[asked.task]
             self._durations[asked.task] = durations.append(asked.point, logs)
-        self._record(asked.params, asked.point, read, suggestion.task, took)
+        if read:
+            self._record(asked.params, asked.point, read, suggestion.task, took)
+        if broken:
+            self._failed(asked, "; ".join(f"{name} is {values[name]!r}" for name in broken))
+        else:
+            self._workings.worked(asked.task, asked.point)
 
     def fail(self, suggestion: Suggestion, reason: str) -> None:
-        """A suggested job ended without a result; its resources are free again."""
+        """A suggested job ended without a result; its resources are free again.
+
+        What that means is up to its task: see `Task(failures=...)`.
+        """
         self._check_pending(suggestion)
+        asked = self._pending[suggestion.number]
         self._end(suggestion, "failed")
-        self._failures.append((suggestion, str(reason)))
+        self._failed(asked, str(reason))
+
+    def _failed(self, job: Suggestion, reason: str) -> None:
+        self._failures.append((job, reason))
+        self._version += 1
+        if self._workings.fail(job, job.point):
+            self._thinker.model_as(self._workings.modelled())
 
     def cancel(self, suggestion: Suggestion) -> None:
         """A suggested job will not be run; its resources are free again."""
@@ -287,7 +318,11 @@ class Optimizer:
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Measurements that were not asked for: any of the functions, at any input."""
         accepted = self.problem.space.accept(params)
-        read = read_values(values, self.problem.measured, False, self._passfail)
+        read, broken = read_values(values, self.problem.measured, self._passfail)
+        if broken:
+            raise ResultError(
+                f"values[{broken[0]!r}] is {values[broken[0]]!r}: write a number, or leave it out."
+            )
         self._record(accepted, self.problem.space.encode(accepted), read, None, None)
 
     @property
@@ -321,6 +356,7 @@ class Optimizer:
             self._data[name] = self._data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in read.items()}
         self.history.append(Record(params, values, task, seconds, point))
+        self._version += 1
 
     # -- looking ------------------------------------------------------------------------------
 
@@ -350,7 +386,7 @@ class Optimizer:
         measures. Pending jobs count as if they had found what is expected.
         """
         x = self._encode_points(points)
-        return in_bits(self.information(), self.problem, x)
+        return in_bits(self.information(), self._thinker.problem, x)
 
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
@@ -367,7 +403,7 @@ class Optimizer:
         """
         method = named_acquisition(acquisition)
         method.check(self.problem)
-        rng = np.random.default_rng([self.seed, len(self.history), len(self._pending), 3])
+        rng = np.random.default_rng([self.seed, self._version, len(self._pending), 3])
         known = self._known()
         belief = self._thinker.believe(known)
         incumbent = self._thinker.incumbent(belief, known, rng, method.improves)
@@ -408,7 +444,7 @@ class Optimizer:
             return self._best_observed(belief, delta)
         if kind != "believed":
             raise ProblemError(f"kind is {kind!r}: write 'believed' or 'observed'.")
-        rng = np.random.default_rng([self.seed, len(self.history), 2])
+        rng = np.random.default_rng([self.seed, self._version, 2])
         near = near_points(self.problem, self.history)
         optimum = believed_optimum(belief, near, delta, rng)
         return self._recommendation(belief, optimum)

@@ -18,15 +18,12 @@ class ResultError(ProblemError):
 
 
 def read_values(
-    values: Mapping[str, Any],
-    expected: Iterable[str],
-    complete: bool,
-    passfail: Collection[str] = (),
-) -> dict[str, tuple[float, float]]:
-    """name -> (value, noise variance or NaN), after checking names and numbers.
+    values: Mapping[str, Any], expected: Iterable[str], passfail: Collection[str] = ()
+) -> tuple[dict[str, tuple[float, float]], list[str]]:
+    """name -> (value, noise variance or NaN), and the names whose measurement failed.
 
-    With `complete`, every expected function must be there. Verdicts of `passfail` functions are 1
-    and 0.
+    Not all functions need to be there. NaN, infinity and None say that a measurement failed.
+    Verdicts of `passfail` functions are 1 and 0.
     """
     names = list(expected)
     kinds = {name: "True" if name in passfail else "0.5" for name in names}
@@ -38,15 +35,23 @@ def read_values(
             raise ResultError(
                 f"values has {name!r}, which is not measured here: {nearest(str(name), names)}"
             )
-    missing = [name for name in names if name not in values]
-    if complete and missing:
-        raise ResultError(f"values has no {missing[0]!r}: write a value for it.")
     if not values:
         raise ResultError(f"values is empty: write at least one, such as {example}.")
-    return {
+    broken = [name for name, value in values.items() if _failed(value)]
+    read = {
         name: _read_verdict(name, value) if name in passfail else _read(name, value)
         for name, value in values.items()
+        if name not in broken
     }
+    return read, broken
+
+
+def _failed(value: object) -> bool:
+    if isinstance(value, tuple | list) and len(value) == 2:
+        value = value[0]
+    return value is None or (
+        isinstance(value, float | np.floating) and not math.isfinite(float(value))
+    )
 
 
 def _read_verdict(name: str, value: object) -> tuple[float, float]:

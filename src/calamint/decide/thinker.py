@@ -20,6 +20,7 @@ from calamint.acquire import Acquisition, Incumbent, Utility
 from calamint.decide.answers import Kind, Record, Suggestion
 from calamint.decide.clock import Clock
 from calamint.decide.costs import Price, price_of, updated
+from calamint.decide.failures import chances
 from calamint.decide.history import near_points
 from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
 from calamint.decide.recommend import believed_optimum
@@ -35,12 +36,15 @@ class Known:
     """All that a decision may depend on.
 
     data       measurements by function      durations  log seconds of finished jobs by task
+    version    counts what was learnt        hidden     constraints that tasks work, by task
     """
 
     data: Mapping[str, Data]
     durations: Mapping[str, Data]
     history: Sequence[Record]
     pending: Sequence[Suggestion]
+    version: int
+    hidden: Mapping[str, str]
 
 
 @final
@@ -84,7 +88,9 @@ class Thinker:
         fantasies: int,
         clock: Clock,
     ) -> None:
-        self.problem, self.acquisition, self.model = problem, acquisition, model
+        # What the user stated, and what is modelled: that its tasks work is a constraint, too.
+        self.stated = self.problem = problem
+        self.acquisition, self.model = acquisition, model
         self.delta, self.seed, self.clock = delta, seed, clock
         self.rationality, self.fantasies = rationality, fantasies
         self.stepped_down: dict[int, str] = {}
@@ -99,7 +105,7 @@ class Thinker:
         `recommend`) never changes what is suggested next.
         """
         model = self.model if model is None else model
-        version = len(known.history)
+        version = known.version
         if model is self.model and self._cached and self._cached[0] == version:
             return self._cached[1]
         rng = np.random.default_rng([self.seed, version, 1])
@@ -113,6 +119,11 @@ class Thinker:
         if model is self.model:
             self._cached = (version, belief)
         return belief
+
+    def model_as(self, problem: Problem) -> None:
+        """The problem with other constraints: what was learnt of the old ones is forgotten."""
+        self.problem, self._last, self._cached = problem, None, None
+        self.forget()
 
     def forget(self) -> None:
         """Leave nothing for partial updates: the next one is full."""
@@ -132,7 +143,7 @@ class Thinker:
     ) -> Choice:
         """The job, of one of these tasks, that tells most for its cost."""
         times = [self.clock.now()]
-        full = self.wants_full(len(known.history), times[0])
+        full = self.wants_full(known.version, times[0])
         last = self._full
         if full or last is None:
             belief = self.believe(known, model)
@@ -158,8 +169,11 @@ class Thinker:
         times.append(self.clock.now())
         near = incumbent.point[None]
         if full:
-            near = np.vstack([near, near_points(self.problem, known.history, 3)])
-        contenders = [Contender(task, self._weights(task), costs[task]) for task in tasks]
+            near = np.vstack([near, near_points(self.stated, known.history, 3)])
+        works = chances(known.hidden, imagined.functions)
+        contenders = [
+            Contender(task, self._weights(task), costs[task], works.get(task)) for task in tasks
+        ]
         effort = FINE if full else COARSE
         found = maximise(utility, contenders, self.problem.space, near, rng, effort)
         found = [each for each in found if not math.isnan(each.height)]
@@ -171,9 +185,7 @@ class Thinker:
         times.append(self.clock.now())
         if full:
             took = times[-1] - times[0]
-            self._full = _Full(
-                belief, utility, incumbent, costs, len(known.history), times[-1], took
-            )
+            self._full = _Full(belief, utility, incumbent, costs, known.version, times[-1], took)
         elif last is not None:
             self._full = replace(last, belief=belief, utility=utility)
         stages = ("model", "incumbent", "acquisition", "maximise")
@@ -191,7 +203,7 @@ class Thinker:
     def incumbent(
         self, belief: Belief, known: Known, rng: np.random.Generator, exactly: bool
     ) -> Incumbent:
-        near = near_points(self.problem, known.history)
+        near = near_points(self.stated, known.history)
         optimum = believed_optimum(belief, near, self.delta, rng, exactly)
         return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
 

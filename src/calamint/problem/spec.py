@@ -39,6 +39,7 @@ class TaskSpec(_Spec):
     runs_on: list[str | list[str]] | None = None
     cost: float | str | None = None
     command: list[str] | None = None
+    failures: str | None = None
 
 
 class ProblemSpec(_Spec):
@@ -139,7 +140,8 @@ def _read_task(name: str, entry: TaskSpec) -> Task:
     if isinstance(cost, str) and ":" in cost:
         cost = _import(cost, f"tasks.{name}.cost")
     try:
-        return Task(entry.measures, entry.runs_on, cost, entry.command)
+        failures: Any = entry.failures or "model"
+        return Task(entry.measures, entry.runs_on, cost, entry.command, failures)
     except ProblemError as error:
         raise ProblemError(f"tasks.{name}.{error}") from None
 
@@ -180,6 +182,8 @@ def _write_task(name: str, task: Task) -> dict[str, Any]:
         entry["cost"] = task.cost
     if task.command is not None:
         entry["command"] = list(task.command)
+    if task.failures != "model":
+        entry["failures"] = task.failures
     return entry
 
 
@@ -281,6 +285,7 @@ _FORMS = {
     "runs_on": "a list of resources, such as ['cpu', ['gpu', 'licence']]",
     "cost": "a positive number, 'learn' or 'module:function'",
     "command": "a list of words, such as ['python', 'train.py']",
+    "failures": "'model', 'retry' or 'ignore'",
     "space": "a table such as { width = { integer = [16, 1024] } }",
     "tasks": "a table such as { train = { measures = ['error'] } }",
 }

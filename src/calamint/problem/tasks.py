@@ -15,6 +15,7 @@ from typing import Any, Literal, final
 from calamint.problem.errors import ProblemError, check_distinct, check_name, nearest
 from calamint.problem.parameters import finite
 
+Failures = Literal["model", "retry", "ignore"]
 Cost = float | Callable[[Mapping[str, Any]], float] | Literal["learn"]
 
 
@@ -26,12 +27,17 @@ class Task:
     `runs_on` lists alternatives; each is one resource or several that are needed at once. Without
     it the task runs on any one of the problem's resources. `cost` is a number, a function of the
     parameters, or "learn" to model the durations of finished jobs. `command` is a program to run.
+
+    `failures` says what it means when a job fails: "model" (it is the input's fault: where the task
+    works is learnt, and is one more constraint), "retry" (the machine's: the job is suggested
+    again, a few times), or "ignore".
     """
 
     measures: tuple[str, ...]
     runs_on: tuple[tuple[str, ...], ...] | None
     cost: Cost
     command: tuple[str, ...] | None
+    failures: Failures
 
     def __init__(
         self,
@@ -39,11 +45,13 @@ class Task:
         runs_on: str | Sequence[str | Sequence[str]] | None = None,
         cost: Cost = 1.0,
         command: Sequence[str] | None = None,
+        failures: Failures = "model",
     ) -> None:
         object.__setattr__(self, "measures", _words(measures, "measures", "['error']"))
         object.__setattr__(self, "runs_on", _alternatives(runs_on))
         object.__setattr__(self, "cost", _cost(cost))
         object.__setattr__(self, "command", _command(command))
+        object.__setattr__(self, "failures", _failures(failures))
 
 
 def _words(value: object, field: str, example: str) -> tuple[str, ...]:
@@ -80,6 +88,13 @@ def _cost(cost: object) -> Cost:
             f"cost is {cost!r}: write a positive number, a function of the parameters, or 'learn'."
         )
     return number
+
+
+def _failures(failures: object) -> Failures:
+    ways = ("model", "retry", "ignore")
+    if failures not in ways:
+        raise ProblemError(f"failures is {failures!r}: {nearest(str(failures), ways)}")
+    return failures  # type: ignore[return-value]
 
 
 def _command(command: object) -> tuple[str, ...] | None:
@@ -138,7 +153,7 @@ class Graph:
                         f"task {name!r} runs on {resource!r}, which is not in resources:"
                         f" {nearest(resource, resources)}"
                     )
-            tasks[name] = Task(task.measures, alternatives, task.cost, task.command)
+            tasks[name] = Task(task.measures, alternatives, task.cost, task.command, task.failures)
         used = {word for task in tasks.values() for words in task.runs_on or () for word in words}
         for resource in resources:
             if resource not in used:

@@ -1,0 +1,148 @@
+"""Jobs that fail: where each task works is learnt from successes and failures.
+
+For every task whose failures are modelled and that has failed, there is one more constraint,
+measured as pass or fail by that task alone: "the task works here". It is a constraint like any
+other for drawing solutions and for recommending, and a task that is likely to fail is worth less
+in proportion.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from scipy.special import ndtr
+
+from calamint.decide.answers import Suggestion
+from calamint.model.belief import FunctionBelief
+from calamint.model.data import Data
+from calamint.problem import Constraint, Problem, Task
+from calamint.problem.parameters import Array
+
+_MOST_RETRIES = 3
+_LEAST_CHANCE = 0.01  # no region is given up for good
+
+
+@final
+@dataclass
+class Workings:
+    """What is known about where tasks work.
+
+    verdicts  1 where a job of the task worked, 0 where it failed
+    failed    how many jobs of each task failed
+    """
+
+    problem: Problem
+    verdicts: dict[str, Data] = field(init=False)
+    failed: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        dimension = self.problem.space.dimension
+        modelled = [name for name, task in self.problem.tasks.items() if task.failures == "model"]
+        self.verdicts = {name: Data.empty(dimension) for name in modelled}
+        self.failed = dict.fromkeys(self.problem.tasks, 0)
+        # Jobs to try again, with how often that will have been; and how often pending ones were.
+        self._again: dict[str, list[tuple[Suggestion, int]]] = {
+            name: [] for name in self.problem.tasks
+        }
+        self._tried: dict[int, int] = {}
+
+    def worked(self, task: str, point: Array) -> None:
+        if task in self.verdicts:
+            self.verdicts[task] = self.verdicts[task].append(point, 1.0)
+
+    def fail(self, job: Suggestion, point: Array) -> bool:
+        """Whether it is the first failure of its task that is modelled."""
+        self.failed[job.task] += 1
+        if self.problem.tasks[job.task].failures == "retry":
+            tried = self._tried.pop(job.number, 0)
+            if tried < _MOST_RETRIES:
+                self._again[job.task].append((job, tried + 1))
+        if job.task not in self.verdicts:
+            return False
+        first = job.task not in self.hidden
+        self.verdicts[job.task] = self.verdicts[job.task].append(point, 0.0)
+        return first
+
+    def retry(self, task: str, number: int) -> Suggestion | None:
+        """A job of the task that failed and is tried again, as suggestion `number`."""
+        if not self._again[task]:
+            return None
+        job, self._tried[number] = self._again[task].pop(0)
+        return job
+
+    @property
+    def hidden(self) -> dict[str, str]:
+        """task -> the name of the constraint that it works, for those that have failed"""
+        names = {}
+        for task, data in self.verdicts.items():
+            if np.any(data.values < 0.5):
+                name = f"{task}_works"
+                while name in self.problem.functions or name in self.problem.space.parameters:
+                    name += "_"
+                names[task] = name
+        return names
+
+    def data(self) -> dict[str, Data]:
+        return {name: self.verdicts[task] for task, name in self.hidden.items()}
+
+    def modelled(self) -> Problem:
+        """The problem with "it works" as constraints, measured by the tasks themselves."""
+        hidden = self.hidden
+        if not hidden:
+            return self.problem
+        objective = self.problem.objective
+        tasks = {
+            name: Task(
+                [*task.measures, hidden[name]] if name in hidden else list(task.measures),
+                None if task.runs_on is None else [list(words) for words in task.runs_on],
+                task.cost,
+                task.command,
+                task.failures,
+            )
+            for name, task in self.problem.tasks.items()
+        }
+        return Problem(
+            self.problem.space,
+            minimize=None if objective.maximize else objective.name,
+            maximize=objective.name if objective.maximize else None,
+            constraints=[
+                *self.problem.constraints,
+                *(Constraint(name, passfail=True) for name in hidden.values()),
+            ],
+            tasks=tasks,
+            resources=self.problem.resources,
+            known=self.problem.known,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Chance:
+    """How likely a task is to work at any input of the cube."""
+
+    function: FunctionBelief
+
+    def at(self, x: Array) -> Array:
+        """(n, D) -> (n,)"""
+        return np.maximum(self.function.mixture(x)[0], _LEAST_CHANCE)
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> (n,) and its gradient (n, D)"""
+        mean, variance, mean_x, variance_x = self.function.process.moments_gradient(x)
+        spread = np.sqrt(1 + variance)
+        t = mean / spread
+        density = np.exp(-0.5 * t**2) / np.sqrt(2 * np.pi)
+        chance = ndtr(t).mean(0)
+        slope = density[..., None] * (
+            mean_x / spread[..., None] - 0.5 * (t / (1 + variance))[..., None] * variance_x
+        )
+        gradient = np.where((chance > _LEAST_CHANCE)[:, None], slope.mean(0), 0.0)
+        return np.maximum(chance, _LEAST_CHANCE), gradient
+
+
+def chances(
+    hidden: Mapping[str, str], functions: Mapping[str, FunctionBelief]
+) -> dict[str, Chance]:
+    """By task, for those that may fail."""
+    return {task: Chance(functions[name]) for task, name in hidden.items() if name in functions}
