@@ -41,6 +41,7 @@ def problems(draw):
                 )
             ],
             cost=draw(st.sampled_from([1.0, 0.1, 30.0, "learn"])),
+            failures=draw(st.sampled_from(["model", "retry", "ignore"])),
         )
         for i, measures in enumerate([*sets, left] if left else sets)
     }
@@ -157,6 +158,17 @@ class Laboratory(RuleBasedStateMachine):
         measures = self.optimizer.problem.tasks[job.task].measures
         shift = float(np.random.default_rng(job.number).normal()) if noisy else 0.0
         self.optimizer.tell(job, {name: values[name] + shift for name in measures}, seconds)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), broken=st.sampled_from([math.nan, math.inf, None]))
+    def tell_some(self, data, broken):
+        """One function broke, others were measured or left out."""
+        job = self.take(data)
+        values = true_values(job.params)
+        first, *others = self.optimizer.problem.tasks[job.task].measures
+        failures = len(self.optimizer.failures)
+        self.optimizer.tell(job, {first: broken, **{name: values[name] for name in others[:1]}})
+        assert len(self.optimizer.failures) == failures + 1
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
