@@ -5,7 +5,8 @@
 
 The toy problem, everything measured together, one thread, one thing at a time. N − 1 Latin
 hypercube points are given, the tool decides once and is told the result; its next decision, the
-whole of it (models, solutions, maximisation), is timed. Methods take turns, on the same data.
+whole of it (models, solutions, maximisation), is timed. Methods take turns, on the same data, and
+ratios are medians of those within a repetition.
 Written to `results/decision.md`.
 """
 
@@ -106,11 +107,15 @@ def compare() -> list[str]:
                 times[name].append(theirs(name, count, seed))
             for name in OURS:
                 times[name].append(ours(name, count, seed)["total"])
-        median = {name: statistics.median(values) for name, values in times.items()}
         for name, values in times.items():
-            ratios = " | ".join(f"{median[name] / median[other]:.2f}" for other in PEERS)
+            # Within a repetition the machine is as fast for all; minutes later it may not be.
+            pairs = {other: zip(values, times[other], strict=True) for other in PEERS}
+            ratios = " | ".join(
+                f"{statistics.median(own / theirs for own, theirs in pairs[other]):.2f}"
+                for other in PEERS
+            )
             lines.append(
-                f"| {count} | {name} | {1000 * median[name]:.0f} ms"
+                f"| {count} | {name} | {1000 * statistics.median(values):.0f} ms"
                 f" | {1000 * min(values):.0f} – {1000 * max(values):.0f} | {ratios} |"
             )
             print(lines[-1], flush=True)

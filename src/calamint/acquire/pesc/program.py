@@ -20,7 +20,7 @@ import numpy as np
 from calamint.model.kernels import Index, Mask
 from calamint.problem.parameters import Array
 
-_ITERATIONS = 8  # and twice as many as there are variables
+_ITERATIONS = 6  # and twice as many as there are variables
 _SHARES = (1.0, 0.3, 0.05, 0.005)
 _LONGEST_STEP = 0.2
 _FIRST_STEP = 0.05
