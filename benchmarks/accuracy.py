@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/accuracy.py [--draws 20] [--paths 100000]
 
 One dimension, functions from a Gaussian process prior (squared exponential, ℓ = 0.1, ν = 0.01) with
-known hyper-parameters, three regimes of data and one interval constraint; two dimensions with two
-and three constraints. "exact" weighs every cell by its true probability of holding x*; "drawn" uses
+known hyper-parameters: three regimes of data, one interval constraint, and a constraint that is
+measured as pass or fail (the function behind it has a deviation of 2, and of 5); two dimensions with
+two and three constraints. "exact" weighs every cell by its true probability of holding x*; "drawn" uses
 50 drawn solutions. Written to `results/accuracy.md`, with the first draw of each regime in one
 dimension as a picture beside it (which needs Plotly, Kaleido and a Chrome or Chromium).
 """
@@ -36,13 +37,15 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Case:
-    """Dimension, limits, how often each function is measured, cells of the grid, length-scale."""
+    """Dimension, limits, how often each function is measured, cells of the grid, length-scale, and
+    the deviation of the function behind a constraint that is measured as pass or fail."""
 
     dimension: int
     limits: tuple[str, ...]
     counts: tuple[int, ...]
     cells: int
     lengthscale: float
+    behind: float = 2.0
 
 
 CASES = {
@@ -50,9 +53,13 @@ CASES = {
     "7 and 3": Case(1, ("c >= 0",), (7, 3), 200, 0.1),
     "3 and 10": Case(1, ("c >= 0",), (3, 10), 200, 0.1),
     "interval": Case(1, ("-0.7 <= c <= 0.7",), (5, 5), 200, 0.1),
+    "5 and 12 verdicts": Case(1, ("c",), (5, 12), 200, 0.1),
+    "5 and 12 firm verdicts": Case(1, ("c",), (5, 12), 200, 0.1, behind=5.0),
     "2-D, K = 2": Case(2, ("c >= 0", "d >= 0"), (8, 8, 8), 400, 0.25),
     "2-D, K = 3": Case(2, ("c >= 0", "d >= 0", "e >= 0"), (8, 8, 8, 8), 400, 0.25),
 }
+
+DRAWN = ("5 joint", "7 and 3", "3 and 10", "interval", "5 and 12 verdicts")
 
 
 def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
@@ -65,13 +72,17 @@ def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
     covariance = np.exp(-0.5 * squared / case.lengthscale**2) + 1e-8 * np.eye(len(grid))
     root = np.linalg.cholesky(covariance)
     joint = rng.permutation(len(grid))
+    verdicts = {limit.name for limit in problem.constraints if limit.passfail}
+    amplitude = {name: case.behind if name in verdicts else 1.0 for name in problem.functions}
+    noise = {name: 0.01 for name in problem.functions if name not in verdicts}
     data = {}
     for name, count in zip(problem.functions, case.counts, strict=True):
-        values = root @ rng.standard_normal(len(grid))
+        values = amplitude[name] * (root @ rng.standard_normal(len(grid)))
         at = joint[:count] if len(set(case.counts)) == 1 else rng.permutation(len(grid))[:count]
-        noisy = values[at] + 0.1 * rng.standard_normal(count)
-        data[name] = Data(grid[at], noisy, np.full(count, np.nan))
-    model = Model("se", "map", lengthscale=case.lengthscale, amplitude=1.0, noise=0.01)
+        noisy = values[at] + (1.0 if name in verdicts else 0.1) * rng.standard_normal(count)
+        seen = (noisy > 0).astype(float) if name in verdicts else noisy
+        data[name] = Data(grid[at], seen, np.full(count, np.nan))
+    model = Model("se", "map", lengthscale=case.lengthscale, amplitude=amplitude, noise=noise)
     return believe(problem, model, data, rng), grid
 
 
@@ -99,12 +110,14 @@ def exact_solutions(truth: Truth, grid: Array) -> tuple[Array, Array]:
 
 
 def compare(gains: Array, truth: Truth) -> list[float]:
-    """Correlation of the sum, truth at our best over the best truth, slope of each function."""
+    """Correlation of the sum and of the constraints, truth at our best over the best truth, slopes
+    of the objective and of the constraints."""
     total, true_total = gains.sum(1), truth.gains.sum(1)
     slopes = [g @ t / (t @ t) for g, t in zip(gains.T, truth.gains.T, strict=True)]
     constraint = float(np.mean(slopes[1:]))
     return [
         float(np.corrcoef(total, true_total)[0, 1]),
+        float(np.corrcoef(gains[:, 1:].sum(1), truth.gains[:, 1:].sum(1))[0, 1]),
         float(true_total[np.argmax(total)] / true_total.max()),
         float(slopes[0]),
         constraint,
@@ -151,9 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--paths", type=int, default=100_000, help="paths for the truth")
     options = parser.parse_args(arguments)
     lines = [
-        "| data | solutions | site points | draws | correlation, mean | correlation, lowest"
+        "| data | solutions | site points | draws | correlation, mean | lowest | of c alone, mean"
         " | truth at arg max | slope f | slope c | ratio | EP converged |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
     curves: dict[str, tuple[Array, dict[str, Array]]] = {}
@@ -170,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 gains, converged = gains_of(belief, solutions, weights, choice, grid)
                 found = [*compare(gains, truth), converged]
                 rows.setdefault(("exact", choice), []).append(found)
-                if case.dimension == 1 and choice != "union":
+                if name in DRAWN and choice != "union":
                     shown = curves.setdefault(name, (grid, {"rejection sampling": truth.gains}))[1]
                     shown.setdefault(choice, gains)
             rng = np.random.default_rng([seed, 1])
@@ -185,8 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             mean = table.mean(0)
             lines.append(
                 f"| {name} | {how} | {sites} | {len(table)} | {mean[0]:.3f}"
-                f" | {table[:, 0].min():.3f} | {mean[1]:.3f} | {mean[2]:.2f} | {mean[3]:.2f}"
-                f" | {mean[2] / mean[3]:.2f} | {mean[4]:.1%} |"
+                f" | {table[:, 0].min():.3f} | {mean[1]:.3f} | {mean[2]:.3f} | {mean[3]:.2f}"
+                f" | {mean[4]:.2f} | {mean[3] / mean[4]:.2f} | {mean[5]:.1%} |"
             )
             print(lines[-1], flush=True)
     text = "\n".join(["# Accuracy of PESC's gains", "", str(__doc__), *lines, ""])

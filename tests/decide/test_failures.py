@@ -149,8 +149,14 @@ def test_tasks_have_failures_of_their_own(rationality):
                 optimizer.tell(job, {n: values_at(job.params)[n] for n in measures})
     assert all(decision.kind != "fallback" for decision in optimizer.decisions)
     assert all(decision.warnings == () for decision in optimizer.decisions)
-    corner = optimizer.predict({"x": 0.9, "y": 0.1}).functions
-    assert corner["objective_works"].probability < corner["limit_works"].probability
+    for task in tasks:
+        failed = [job.params for job, _ in optimizer.failures if job.task == task]
+        worked = [record.params for record in optimizer.history if record.task == task]
+        chances = [
+            np.mean([optimizer.predict(params)[f"{task}_works"].probability for params in places])
+            for places in (failed, worked)
+        ]
+        assert chances[0] < chances[1] - 0.2
 
 
 def test_a_task_that_never_works_does_not_keep_the_start_for_ever():

@@ -18,6 +18,7 @@ from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
+from calamint.model.probability import verdict_score
 from calamint.problem import Problem, ProblemError, Space
 from calamint.problem.parameters import Array, whole
 
@@ -116,7 +117,7 @@ def grid_truth(
     for i in range(count):
         mean = sums[0, i, enough] / number[enough][:, None]
         if functions[i].passfail:
-            passing = ndtr(means[i] / np.sqrt(1 + variances[i]))
+            passing = ndtr(verdict_score(means[i], variances[i])[0])
             gains[:, i] = _entropy(passing) - share @ _entropy(mean)
             continue
         variance = sums[1, i, enough] / number[enough][:, None] - mean**2

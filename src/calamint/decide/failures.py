@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from calamint.decide.answers import Suggestion
 from calamint.model.belief import FunctionBelief
 from calamint.model.data import Data
+from calamint.model.probability import log_normal_density, verdict_score
 from calamint.problem import Constraint, Problem, Task
 from calamint.problem.parameters import Array
 
@@ -130,12 +131,10 @@ class Chance:
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
         mean, variance, mean_x, variance_x = self.function.process.moments_gradient(x)
-        spread = np.sqrt(1 + variance)
-        t = mean / spread
-        density = np.exp(-0.5 * t**2) / np.sqrt(2 * np.pi)
+        t, t_mean, t_variance = verdict_score(mean, variance)
         chance = ndtr(t).mean(0)
-        slope = density[..., None] * (
-            mean_x / spread[..., None] - 0.5 * (t / (1 + variance))[..., None] * variance_x
+        slope = np.exp(log_normal_density(t))[..., None] * (
+            mean_x * t_mean[..., None] + variance_x * t_variance[..., None]
         )
         gradient = np.where((chance > _LEAST_CHANCE)[:, None], slope.mean(0), 0.0)
         return np.maximum(chance, _LEAST_CHANCE), gradient

@@ -14,7 +14,7 @@ from calamint.model.fit import most_probable
 from calamint.model.known import KnownFunction
 from calamint.model.likelihood import Evidence
 from calamint.model.posterior import Posterior
-from calamint.model.probability import log_probability, log_probability_gradient
+from calamint.model.probability import log_probability, log_probability_gradient, verdict_score
 from calamint.model.probit import Verdicts
 from calamint.model.sample import FEW_STEPS, draw_samples
 from calamint.problem import Problem
@@ -42,7 +42,7 @@ class FunctionBelief:
         """
         mean, variance = self.process.moments(x)
         if self.passfail:
-            passing = ndtr(mean / np.sqrt(1 + variance)).mean(0)
+            passing = ndtr(verdict_score(mean, variance)[0]).mean(0)
             return passing, np.sqrt(passing * (1 - passing))
         centre = mean.mean(0)
         spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))

@@ -27,6 +27,14 @@ def hazard(z: Array) -> Array:
     return math.sqrt(2 / math.pi) / erfcx(z / math.sqrt(2))
 
 
+def verdict_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """t, where Φ(t) is the probability of "pass" if the function behind a verdict is normal; and
+    its slopes in mean and variance."""
+    spread = np.sqrt(1 + variance)
+    t = mean / spread
+    return t, 1 / spread, -0.5 * t / (1 + variance)
+
+
 def log_probability(mean: Array, variance: Array, low: float, high: float) -> Array:
     """log P(low ≤ N(mean, variance) ≤ high), any shape; finite however unlikely."""
     return probability_derivatives(mean, variance, low, high, 0)[0]

@@ -6,7 +6,8 @@ Everything is a product of what is believed at x with vectors that are fixed onc
     E_q[u] = μ(u) + C(u, sites) r        cov_q(u, w) = C(u, w) − C(u, sites) W C(sites, w)
 
 then the factor Ψ at x itself shrinks the variances once more, and the gain of function i is the
-mean over solutions of ½ log(C_i(x,x) + ν_i) − ½ log(v_i'(x) + ν_i).
+mean over solutions of ½ log(C_i(x,x) + ν_i) − ½ log(v_i'(x) + ν_i). A verdict is a coin
+(`Coins`).
 
 Shapes: J solutions, M hyper-parameter samples (solution j belongs to sample j mod M), S site
 points, n inputs. Anchors are the site points followed by all x*, (S + J, D).
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from calamint.acquire.pesc.factors import FAR, Limits, Psi, psi
 from calamint.acquire.pesc.sites import Blocks, Sites
@@ -26,7 +27,7 @@ from calamint.model.anchored import Anchored, Seen
 from calamint.model.hyper import lengthscales
 from calamint.model.kernels import Index, Mask
 from calamint.model.posterior import Posterior
-from calamint.model.probability import log_normal_density
+from calamint.model.probability import hazard, log_normal_density, verdict_score
 from calamint.problem.parameters import Array
 
 # Relative to the prior variance, added to the variance of f(x) − f(x*).
@@ -73,11 +74,13 @@ class Conditioned:
     w, r        (J, 1 + K, B, B), (J, 1 + K, B) of the converged sites
     noise       (M, 1 + K) variance of a measurement
     passfail    (1 + K,) which functions are measured as pass or fail
+    fresh       whether the solutions were drawn from this very belief, not from an earlier one
     """
 
     functions: list[Anchored]
     limits: Limits
     passfail: Mask
+    fresh: bool
     owner: Index
     weights: Array
     w: Array
@@ -96,6 +99,7 @@ class Conditioned:
         owner: Index,
         weights: Array,
         passfail: Mask | None = None,
+        fresh: bool = True,
     ) -> "Conditioned":
         a = sites.precision
         w = -a[..., :, None] * sites.covariance * a[..., None, :]
@@ -120,6 +124,7 @@ class Conditioned:
             functions=functions,
             limits=blocks.limits,
             passfail=np.zeros(len(functions), dtype=bool) if passfail is None else passfail,
+            fresh=fresh,
             owner=owner,
             weights=weights,
             w=w,
@@ -202,6 +207,7 @@ class Conditioned:
             functions=[function.part(samples, columns) for function in self.functions],
             limits=self.limits,
             passfail=self.passfail,
+            fresh=self.fresh,
             owner=self.owner[mine] - samples.start,
             weights=self.weights[mine],
             w=self.w[mine],
@@ -257,11 +263,14 @@ class Conditioned:
         if self.passfail.any():
             at_stake = self.passfail[1:]
             shift = np.where(silent[..., None], 0.0, factor.rho_c) * variance[..., 1:]
-            coins = (
-                Coin.of(before[..., self.passfail], prior[..., self.passfail]),
-                Coin.of((mean[..., 1:] + shift)[..., at_stake], after[..., self.passfail]),
+            toss = Coins.diverging if self.fresh else Coins.falling
+            coins = toss(
+                before[..., self.passfail],
+                prior[..., self.passfail],
+                (mean[..., 1:] + shift)[..., at_stake],
+                after[..., self.passfail],
             )
-            each[..., self.passfail] = coins[0].entropy - coins[1].entropy
+            each[..., self.passfail] = coins.nats
         gains = np.where(measurable, np.einsum("j,jni->ni", self.weights, each), 0.0)
         return _State(
             at,
@@ -293,10 +302,10 @@ class Conditioned:
         by_shift = np.zeros_like(s.variance[..., 1:])
         if s.coins is not None:
             coined = weights[..., self.passfail]
-            by_before[..., self.passfail] = coined * s.coins[0].by_mean
-            by_prior[..., self.passfail] = coined * s.coins[0].by_variance
-            by_after[..., self.passfail] = -coined * s.coins[1].by_variance
-            by_shift[..., self.passfail[1:]] = -coined * s.coins[1].by_mean
+            by_before[..., self.passfail] = coined * s.coins.by_mean
+            by_prior[..., self.passfail] = coined * s.coins.by_variance
+            by_after[..., self.passfail] = coined * s.coins.by_variance_after
+            by_shift[..., self.passfail[1:]] = coined * s.coins.by_mean_after
         # The objective: after = v − B p²/s, B = β(β + α), p = v − cov(f(x), f(x*)).
         big = f.beta * (f.beta + f.alpha) * speaks
         ratio = s.pull / s.apart
@@ -406,27 +415,56 @@ class _State:
     noise: Array
     factor: Psi
     silent: Mask
-    coins: "tuple[Coin, Coin] | None"
+    coins: "Coins | None"
 
 
 @final
 @dataclass(frozen=True)
-class Coin:
-    """A verdict that is 1 with probability Φ(t), t = mean/√(1 + variance): its entropy in nats, and
-    the slopes of that in mean and variance."""
+class Coins:
+    """What verdicts tell in nats, with slopes: p = P(pass) as believed becomes p' given x*.
 
-    entropy: Array
+    Over solutions p' averages to p, so the expected drop in the entropy of the verdict,
+    H(p) − mean of H(p'), is also the mean of KL(p' ‖ p). But p' is approximate and the solutions
+    are few: an error in the average of p' changes the first form in proportion, and the second by
+    its square. Against solutions drawn before the latest data, KL never ends: they contradict what
+    is known, and seem to tell much where all is certain.
+    """
+
+    nats: Array
     by_mean: Array
     by_variance: Array
+    by_mean_after: Array
+    by_variance_after: Array
 
     @staticmethod
-    def of(mean: Array, variance: Array) -> "Coin":
-        spread = np.sqrt(1 + variance)
-        t = mean / spread
-        log_pass, log_fail = log_ndtr(t), log_ndtr(-t)
-        entropy = -np.exp(log_pass) * log_pass - np.exp(log_fail) * log_fail
-        by_t = np.exp(log_normal_density(t)) * (log_fail - log_pass)
-        return Coin(entropy, by_t / spread, -0.5 * by_t * t / (1 + variance))
+    def diverging(
+        mean: Array, variance: Array, mean_after: Array, variance_after: Array
+    ) -> "Coins":
+        """KL(p' ‖ p), never negative"""
+        t, t_mean, t_variance = verdict_score(mean, variance)
+        u, u_mean, u_variance = verdict_score(mean_after, variance_after)
+        passing, failing = log_ndtr(u) - log_ndtr(t), log_ndtr(-u) - log_ndtr(-t)
+        by_t = ndtr(-u) * hazard(t) - ndtr(u) * hazard(-t)
+        by_u = np.exp(log_normal_density(u)) * (passing - failing)
+        nats = ndtr(u) * passing + ndtr(-u) * failing
+        return Coins(nats, by_t * t_mean, by_t * t_variance, by_u * u_mean, by_u * u_variance)
+
+    @staticmethod
+    def falling(mean: Array, variance: Array, mean_after: Array, variance_after: Array) -> "Coins":
+        """H(p) − H(p')"""
+        t, t_mean, t_variance = verdict_score(mean, variance)
+        u, u_mean, u_variance = verdict_score(mean_after, variance_after)
+        (before, by_t), (after, by_u) = _coin_entropy(t), _coin_entropy(u)
+        return Coins(
+            before - after, by_t * t_mean, by_t * t_variance, -by_u * u_mean, -by_u * u_variance
+        )
+
+
+def _coin_entropy(t: Array) -> tuple[Array, Array]:
+    """Of a coin that passes with probability Φ(t), in nats, with its slope."""
+    passing, failing = log_ndtr(t), log_ndtr(-t)
+    entropy = -ndtr(t) * passing - ndtr(-t) * failing
+    return entropy, np.exp(log_normal_density(t)) * (failing - passing)
 
 
 def limits_of(belief: Belief) -> Limits:

@@ -138,7 +138,9 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
     sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
     used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
     passfail = np.array([False, *(constraint.passfail for constraint in belief.constraints)])
-    conditioned = Conditioned.of(functions, blocks, sites, owner, used / used.sum(), passfail)
+    conditioned = Conditioned.of(
+        functions, blocks, sites, owner, used / used.sum(), passfail, fresh=last is None
+    )
     report = Report(
         solutions=count,
         feasible=int(drawn.feasible.sum()),
