@@ -4,10 +4,10 @@
 
 One dimension, functions from a Gaussian process prior (squared exponential, ℓ = 0.1, ν = 0.01) with
 known hyper-parameters: three regimes of data, one interval constraint, and a constraint that is
-measured as pass or fail (the function behind it has a deviation of 2, and of 5); two dimensions with
-two and three constraints. "exact" weighs every cell by its true probability of holding x*; "drawn" uses
-50 drawn solutions. Written to `results/accuracy.md`, with the first draw of each regime in one
-dimension as a picture beside it (which needs Plotly, Kaleido and a Chrome or Chromium).
+measured as pass or fail (the function behind it has a deviation of 2, and of 5); two dimensions
+with two and three constraints. "exact" weighs every cell by its true probability of holding x*;
+"drawn" uses 50 drawn solutions. Written to `results/accuracy.md`, with the first draw of regimes in
+one dimension as a picture beside it (which needs Plotly, Kaleido and a Chrome or Chromium).
 """
 
 import argparse

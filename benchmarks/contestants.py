@@ -40,17 +40,18 @@ class Calamint:
 
 @dataclass(frozen=True)
 class CalamintMaker:
-    """A picklable recipe for `Calamint`."""
+    """A picklable recipe for `Calamint`, with so many given starting points, and so many in all."""
 
     acquisition: str | Acquisition = "eic"
     model: Model = field(default_factory=Model)
     starts: int = 3
+    initial: int | None = 3
     delta: float = 0.05
     kind: Literal["believed", "observed"] = "believed"
 
     def __call__(self, solved: SolvedProblem, seed: int) -> Calamint:
         optimizer = Optimizer(
-            solved.problem, self.acquisition, self.model, seed, self.starts, self.delta
+            solved.problem, self.acquisition, self.model, seed, self.initial, self.delta
         )
         points = starting_points(solved, seed, self.starts)
         starts = [(task, params) for params in points for task in solved.problem.tasks]

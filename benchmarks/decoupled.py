@@ -21,7 +21,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from calamint import Model, Optimizer, Problem, Task
+from calamint import Model, Optimizer, Task
 from calamint.decide.clock import VirtualClock
 from calamint.decide.simulate import simulate
 from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
@@ -203,13 +203,7 @@ def repetition(name: str, way: str, seed: int) -> list[Row]:
     experiment = EXPERIMENTS[name]()
     method = experiment.methods[way]
     solved = experiment.solved(seed)
-    problem = Problem(
-        dict(solved.problem.space.parameters),
-        minimize=solved.problem.objective.name,
-        constraints=list(solved.problem.constraints),
-        tasks=dict(method.tasks),
-        resources=dict(method.resources),
-    )
+    problem = solved.problem.changed(tasks=method.tasks, resources=method.resources)
     clock = VirtualClock(method.thinking)
     optimizer = Optimizer(
         problem,

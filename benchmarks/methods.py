@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import harness
-from calamint import Model, Problem
+from calamint import Model
 from calamint.acquire import ACQUISITIONS, EICD
 from calamint.show.plots import save
 from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
@@ -70,11 +70,8 @@ def toy_in_parts(seed: int) -> SolvedProblem:  # noqa: ARG001
 def toy_known(seed: int) -> SolvedProblem:
     """The objective given, as the paper gives it to the augmented Lagrangian."""
     solved = toy(seed)
-    problem = Problem(
-        solved.problem.space,
-        minimize="f",
-        constraints=list(solved.problem.constraints),
-        known={"f": lambda params: params["x1"] + params["x2"]},
+    problem = solved.problem.changed(
+        tasks=None, known={"f": lambda params: params["x1"] + params["x2"]}
     )
     return replace(solved, problem=problem)
 

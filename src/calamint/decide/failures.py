@@ -7,7 +7,7 @@ in proportion.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -17,7 +17,7 @@ from calamint.decide.answers import Suggestion
 from calamint.model.belief import FunctionBelief
 from calamint.model.data import Data
 from calamint.model.probability import log_normal_density, verdict_score
-from calamint.problem import Constraint, Problem, Task
+from calamint.problem import Constraint, Problem
 from calamint.problem.parameters import Array
 
 _MOST_RETRIES = 3
@@ -92,29 +92,12 @@ class Workings:
         hidden = self.hidden
         if not hidden:
             return self.problem
-        objective = self.problem.objective
         tasks = {
-            name: Task(
-                [*task.measures, hidden[name]] if name in hidden else list(task.measures),
-                None if task.runs_on is None else [list(words) for words in task.runs_on],
-                task.cost,
-                task.command,
-                task.failures,
-            )
+            name: replace(task, measures=(*task.measures, hidden[name])) if name in hidden else task
             for name, task in self.problem.tasks.items()
         }
-        return Problem(
-            self.problem.space,
-            minimize=None if objective.maximize else objective.name,
-            maximize=objective.name if objective.maximize else None,
-            constraints=[
-                *self.problem.constraints,
-                *(Constraint(name, passfail=True) for name in hidden.values()),
-            ],
-            tasks=tasks,
-            resources=self.problem.resources,
-            known=self.problem.known,
-        )
+        works = [Constraint(name, passfail=True) for name in hidden.values()]
+        return self.problem.changed(constraints=[*self.problem.constraints, *works], tasks=tasks)
 
 
 @final

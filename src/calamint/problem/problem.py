@@ -3,7 +3,7 @@ each number is measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from calamint.problem.errors import ProblemError, check_name, nearest
 from calamint.problem.limits import Constraint, read_constraint
@@ -118,15 +118,26 @@ class Problem:
     def constraint(self, name: str) -> Constraint:
         return next(constraint for constraint in self.constraints if constraint.name == name)
 
+    def changed(self, **changes: Any) -> "Problem":
+        """The same problem with other constraints, tasks, resources, space or known functions.
+
+        What is given as None is as if it had not been written.
+        """
+        name, maximize = self.objective.name, self.objective.maximize
+        stated = {
+            "space": self.space,
+            "minimize": None if maximize else name,
+            "maximize": name if maximize else None,
+            "constraints": self.constraints,
+            "tasks": self.tasks,
+            "resources": self.resources,
+            "known": self.known,
+        }
+        return Problem(**{**stated, **changes})
+
     def coupled(self) -> "Problem":
         """The same problem with one task that measures everything, on one resource."""
-        return Problem(
-            self.space,
-            minimize=None if self.objective.maximize else self.objective.name,
-            maximize=self.objective.name if self.objective.maximize else None,
-            constraints=self.constraints,
-            known=self.known,
-        )
+        return self.changed(tasks=None, resources=None)
 
     def describe(self) -> str:
         """The problem in words, with a small diagram of its tasks and resources."""

@@ -1,12 +1,12 @@
 """A problem together with its answer, so that what an optimiser finds can be judged."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 
-from calamint.problem import Params, Problem
+from calamint.problem import Constraint, Params, Problem
 from calamint.problem.parameters import Array
 
 Function = Callable[[Array], Array]
@@ -17,7 +17,9 @@ Function = Callable[[Array], Array]
 class SolvedProblem:
     """A problem whose functions can be computed and whose constrained optimum is known.
 
-    functions  each maps inputs (..., d) in the user's units to values (...)
+    functions  each maps inputs (..., d) in the user's units to values (...); one that is NaN
+               somewhere cannot be measured there, and the input is infeasible. Of a constraint
+               that is measured as pass or fail it is the score, which passes from zero on.
     solution   a global constrained optimum; `optimum` is the objective there
     worst      the worst objective in the box, the utility of an infeasible recommendation
     noise      the standard deviation of what `measure` adds to a value
@@ -43,14 +45,16 @@ class SolvedProblem:
     def measure(
         self, params: Mapping[str, Any], rng: np.random.Generator, task: str | None = None
     ) -> dict[str, float]:
-        """What a task would report: the true values with the problem's noise."""
+        """What a task would report: the true values with the problem's noise, or verdicts."""
         values = self.evaluate(params, task)
-        return {name: value + self.noise * rng.standard_normal() for name, value in values.items()}
+        noisy = {name: value + self.noise * rng.standard_normal() for name, value in values.items()}
+        judged = {limit.name for limit in self.problem.constraints if limit.passfail}
+        return {name: value >= 0 if name in judged else value for name, value in noisy.items()}
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 0.0) -> bool:
         """Whether all limits are met, up to a tolerance in the functions' own units."""
         values = self.evaluate(params)
-        return all(
+        return not np.isnan(values[self.problem.objective.name]) and all(
             limit.low - tolerance <= values[limit.name] <= limit.high + tolerance
             for limit in self.problem.constraints
         )
@@ -63,12 +67,23 @@ class SolvedProblem:
 
     def coupled(self) -> "SolvedProblem":
         """The same problem with one task that measures everything."""
-        return SolvedProblem(
-            self.name,
-            self.problem.coupled(),
-            self.functions,
-            self.solution,
-            self.optimum,
-            self.worst,
-            self.noise,
+        return replace(self, problem=self.problem.coupled())
+
+    def judged(self, *names: str) -> "SolvedProblem":
+        """The same problem with some constraints measured only as pass or fail."""
+        limits = {limit.name: limit for limit in self.problem.constraints}
+        constraints = [
+            Constraint(name, passfail=True) if name in names else limit
+            for name, limit in limits.items()
+        ]
+        scores = {name: _score(self.functions[name], limits[name]) for name in names}
+        return replace(
+            self,
+            problem=self.problem.changed(constraints=constraints),
+            functions={**self.functions, **scores},
         )
+
+
+def _score(function: Function, limit: Constraint) -> Function:
+    """How far values are inside their limits."""
+    return lambda x: np.minimum(function(x) - limit.low, limit.high - function(x))

@@ -1,0 +1,133 @@
+"""Constraints that are only judged, and inputs that crash.
+
+    .venv/bin/python benchmarks/verdicts.py [--repetitions 20] [--problems toy gardner2 crashes]
+
+Toy and Gardner 2: the constraint c1 (c) is measured as pass or fail, all at once, noise-free, and
+hyper-parameters are sampled; PESC and EIC from the same three starts with the same model.
+Crashes: two hollows in a square; everything fails on a disc of 40 % of it around the deeper one.
+PESC on that, and on the same function where nothing fails, whose optimum is the deeper hollow.
+Gaps are those of the recommendation (δ = 0.05). Appends to `results/verdicts.csv`, goes on where it
+stopped, and writes `results/verdicts.md`.
+"""
+
+import argparse
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import harness
+from calamint import Model, Problem, Real
+from calamint.problem.parameters import Array
+from calamint.testbed import CLASSIC, SolvedProblem
+from contestants import CalamintMaker
+
+RESULTS = Path(__file__).parent / "results"
+SAMPLED = Model()
+DEEP, SHALLOW = (0.4, 0.4), (0.85, 0.8)
+RADIUS = math.sqrt(0.4 / math.pi)
+LEARNING = 20  # evaluations after which failures should be rare
+
+
+def toy(seed: int) -> SolvedProblem:  # noqa: ARG001 - the same problem for every seed
+    return CLASSIC["toy"]().coupled().judged("c1")
+
+
+def gardner2(seed: int) -> SolvedProblem:  # noqa: ARG001
+    return CLASSIC["gardner2"]().coupled().judged("c")
+
+
+def hollows(x: Array) -> Array:
+    """Two hollows, at DEEP and at SHALLOW."""
+    deep, shallow = (((x - np.array(place)) ** 2).sum(-1) for place in (DEEP, SHALLOW))
+    return -np.exp(-deep / 0.03) - 0.7 * np.exp(-shallow / 0.04)
+
+
+def crashing(x: Array) -> Array:
+    inside = ((x - np.array(DEEP)) ** 2).sum(-1) < RADIUS**2
+    return np.where(inside, np.nan, hollows(x))
+
+
+def smooth(seed: int) -> SolvedProblem:  # noqa: ARG001
+    problem = Problem({"x": Real(0, 1), "y": Real(0, 1)}, minimize="f")
+    # The optima to the digits that matter: each hollow is moved a little by the other.
+    best = {"x": 0.40002742, "y": 0.40002437}
+    return SolvedProblem("smooth", problem, {"f": hollows}, best, _value(best), 0.0)
+
+
+def crashes(seed: int) -> SolvedProblem:  # noqa: ARG001
+    problem = Problem({"x": Real(0, 1), "y": Real(0, 1)}, minimize="f")
+    best = {"x": 0.84999515, "y": 0.79999569}
+    return SolvedProblem("crashes", problem, {"f": crashing}, best, _value(best), 0.0)
+
+
+def _value(params: dict[str, float]) -> float:
+    return float(hollows(np.array(list(params.values()))))
+
+
+def entries() -> dict[str, list[harness.Entry]]:
+    judged = {
+        name: [
+            harness.Entry(f"{name}, judged", method.upper(), solved, CalamintMaker(method), 60)
+            for method in ("pesc", "eic")
+        ]
+        for name, solved in (("toy", toy), ("gardner2", gardner2))
+    }
+    own_start = CalamintMaker("pesc", starts=0, initial=None)
+    failing = [
+        harness.Entry(name, "PESC", solved, own_start, 40)
+        for name, solved in (("crashes", crashes), ("no crashes", smooth))
+    ]
+    return {**judged, "crashes": failing}
+
+
+LOOKS = {
+    "toy, judged": (20, 40, 60),
+    "gardner2, judged": (20, 40, 60),
+    "crashes": (20, 30, 40),
+    "no crashes": (20, 30, 40),
+}
+
+
+def failures(rows: Iterable[harness.Row]) -> str:
+    """How many suggestions failed, early and late."""
+    failed: dict[bool, list[bool]] = {False: [], True: []}
+    for row in rows:
+        if row.problem == "crashes":
+            failed[row.evaluation > LEARNING].append("NaN" in row.values)
+    if not failed[True]:
+        return ""
+    early, late = (float(np.mean(failed[when])) for when in (False, True))
+    return (
+        f"Of the first {LEARNING} suggestions {early:.0%} failed, of the later ones {late:.1%}"
+        f" ({sum(failed[True])} of {len(failed[True])})."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Verdicts and failures.")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--problems", nargs="+", choices=entries(), default=list(entries()))
+    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
+    options = parser.parse_args()
+    path = RESULTS / "verdicts.csv"
+    for name in options.problems:
+        harness.run(entries()[name], range(options.repetitions), path, options.processes)
+    rows = harness.read(path)
+    summaries = [
+        summary
+        for problem, at in LOOKS.items()
+        for summary in harness.summarise([row for row in rows if row.problem == problem], at)
+    ]
+    text = f"{harness.table(summaries)}\n\n{failures(rows)}\n"
+    print(text)
+    (RESULTS / "verdicts.md").write_text(f"# Verdicts and failures\n\n{__doc__}\n{text}")
+
+
+if __name__ == "__main__":
+    main()
