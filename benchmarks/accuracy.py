@@ -98,7 +98,7 @@ def gains_of(
     blocks = blocks_of(functions, limits, len(z), owner)
     sites = propagate(blocks)
     passfail = np.array([function.passfail for function in belief.functions.values()])
-    conditioned = Conditioned.of(functions, blocks, sites, owner, weights, passfail)
+    conditioned = Conditioned.of(functions, blocks, sites, owner, weights, passfail, diverging=True)
     return conditioned.gains(grid), float(sites.converged.mean())
 
 

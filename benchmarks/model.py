@@ -56,7 +56,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def fit(how: str, data: dict[str, Data], warm: Belief | None = None) -> Belief:
     model = Model(hyperparameters=how)  # type: ignore[arg-type]
-    return believe(SOLVED.problem, model, data, np.random.default_rng(0), warm)
+    return believe(SOLVED.problem, model, data, np.random.default_rng(0), warm and warm.starts())
 
 
 def peer() -> None:

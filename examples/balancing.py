@@ -22,7 +22,7 @@ PROBLEM = cm.Problem(
 )
 
 
-class PoleFell(Exception):
+class PoleFellError(Exception):
     pass
 
 
@@ -38,7 +38,7 @@ def trial(params: dict[str, float]) -> dict[str, float | bool]:
         angle += 0.01 * speed
         seen.append((angle, speed))
         if abs(angle) > 1:
-            raise PoleFell
+            raise PoleFellError
         sway += 0.01 * abs(angle)
         heat += 0.01 * force**2
     return {"sway": 1000 * sway, "motor_cool": heat < 12}
@@ -51,7 +51,7 @@ def main(trials: int = 30) -> cm.Recommendation:
         assert job is not None
         try:
             values = trial(job.params)
-        except PoleFell:
+        except PoleFellError:
             optimizer.fail(job, "the pole fell")
             found = "the pole fell"
         else:

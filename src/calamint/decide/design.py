@@ -28,14 +28,21 @@ class Design:
             self._points = space_filling(self.space, max(64, 2 * index), rng)
         return self._points[index]
 
-    def ask(self, task: str, number: int) -> Array:
-        """(D,) for a suggestion, the first input that the task was not asked for."""
+    def next(self, task: str) -> Array:
+        """(D,) the first input that the task was not asked for."""
+        return self.point(self._next(task))
+
+    def take(self, task: str, number: int) -> None:
+        """The task's next input is that of a suggestion."""
+        self._index[number] = self._next(task)
         if self._returned.get(task):
-            self._index[number] = self._returned[task].pop(0)
+            self._returned[task].pop(0)
         else:
-            self._index[number] = self._asked[task]
             self._asked[task] += 1
-        return self.point(self._index[number])
+
+    def _next(self, task: str) -> int:
+        returned = self._returned.get(task)
+        return returned[0] if returned else self._asked[task]
 
     def cancel(self, task: str, number: int) -> None:
         """What was suggested for the start will not be measured: it is suggested again."""

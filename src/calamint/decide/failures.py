@@ -20,7 +20,6 @@ from calamint.model.probability import log_normal_density, verdict_score
 from calamint.problem import Constraint, Problem
 from calamint.problem.parameters import Array
 
-_MOST_RETRIES = 3
 _LEAST_CHANCE = 0.01  # no region is given up for good
 
 
@@ -29,11 +28,13 @@ _LEAST_CHANCE = 0.01  # no region is given up for good
 class Workings:
     """What is known about where tasks work.
 
+    retries   how often a job is tried again whose failure is the machine's fault
     verdicts  1 where a job of the task worked, 0 where it failed
     failed    how many jobs of each task failed
     """
 
     problem: Problem
+    retries: int
     verdicts: dict[str, Data] = field(init=False)
     failed: dict[str, int] = field(init=False)
 
@@ -52,25 +53,26 @@ class Workings:
         if task in self.verdicts:
             self.verdicts[task] = self.verdicts[task].append(point, 1.0)
 
-    def fail(self, job: Suggestion, point: Array) -> bool:
+    def fail(self, job: Suggestion) -> bool:
         """Whether it is the first failure of its task that is modelled."""
         self.failed[job.task] += 1
         if self.problem.tasks[job.task].failures == "retry":
             tried = self._tried.pop(job.number, 0)
-            if tried < _MOST_RETRIES:
+            if tried < self.retries:
                 self._again[job.task].append((job, tried + 1))
         if job.task not in self.verdicts:
             return False
         first = job.task not in self.hidden
-        self.verdicts[job.task] = self.verdicts[job.task].append(point, 0.0)
+        self.verdicts[job.task] = self.verdicts[job.task].append(job.point, 0.0)
         return first
 
-    def retry(self, task: str, number: int) -> Suggestion | None:
-        """A job of the task that failed and is tried again, as suggestion `number`."""
-        if not self._again[task]:
-            return None
-        job, self._tried[number] = self._again[task].pop(0)
-        return job
+    def to_retry(self, task: str) -> Suggestion | None:
+        """A job of the task that failed and is to be tried again."""
+        return self._again[task][0][0] if self._again[task] else None
+
+    def take(self, task: str, number: int) -> None:
+        """The job to retry is suggestion `number`."""
+        _, self._tried[number] = self._again[task].pop(0)
 
     @property
     def hidden(self) -> dict[str, str]:

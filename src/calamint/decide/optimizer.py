@@ -38,7 +38,7 @@ from calamint.decide.settings import (
 )
 from calamint.decide.thinker import Choice, Known, Thinker, in_bits
 from calamint.decide.threads import single_threaded
-from calamint.model import Belief, Data, Model, check_known
+from calamint.model import Belief, Data, Model, Start, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, finite, whole
@@ -64,6 +64,7 @@ class Optimizer:
     clock        where time is read from
     couple       if some task measures only some functions, replace all tasks by one that measures
                  everything, at cost 1, on one resource
+    retries      how often a job is suggested again whose task says `failures="retry"`
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Optimizer:
         fantasies: int = 1,
         clock: Clock | None = None,
         couple: bool = False,
+        retries: int = 3,
     ) -> None:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
@@ -112,7 +114,7 @@ class Optimizer:
         self._pending: dict[int, Suggestion] = {}
         self._ended: dict[int, str] = {}
         self._failures: list[tuple[Suggestion, str]] = []
-        self._workings = Workings(problem)
+        self._workings = Workings(problem, whole(retries, "retries", 0))
         self._version = 0
         dimension = problem.space.dimension
         self._data = {name: Data.empty(dimension) for name in problem.measured}
@@ -127,12 +129,26 @@ class Optimizer:
         """Suggestions that were neither told, failed nor cancelled."""
         return tuple(self._pending.values())
 
-    @single_threaded
     def ask(self, resource: str | None = None, task: str | None = None) -> Suggestion | None:
         """The next job, with its resources booked; None while no task can start.
 
         Tasks compete for the first free resource in the order declared, or for the given one; or
         only the given task is asked about.
+        """
+        free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
+        places = self.places(free, resource, task)
+        if not places:
+            return None
+        suggestion, decision = self.propose(places, len(self.decisions))
+        self.book(suggestion, decision, free if task is None else None)
+        return suggestion
+
+    def places(
+        self, free: Mapping[str, int], resource: str | None = None, task: str | None = None
+    ) -> dict[str, tuple[str, ...]]:
+        """The tasks that compete now, with the resources that they would run on.
+
+        free  how many more jobs each resource can take
         """
         graph = self.problem.graph
         for name, given, known in (
@@ -141,7 +157,6 @@ class Optimizer:
         ):
             if given is not None and given not in known:
                 raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
-        free = free_capacity(graph, [job.resources for job in self.pending])
         # A task that needs several resources might wait for ever while others take them in turns.
         patience = 2 * sum(graph.resources.values()) + 2
         # Who asks for one task knows what they want.
@@ -150,17 +165,47 @@ class Optimizer:
             if task is None
             else []
         )
-        places = contest(graph, free, waiting, resource, task)
-        if not places:
-            return None
-        suggestion, decision = self._decide(len(self.decisions), places)
-        self.decisions.append(decision)
+        return contest(graph, free, waiting, resource, task)
+
+    def book(
+        self,
+        suggestion: Suggestion,
+        decision: Decision | None = None,
+        free: Mapping[str, int] | None = None,
+    ) -> None:
+        """A suggestion is run: `propose` made it here or elsewhere, or the user wants it.
+
+        free  what was free when tasks competed for it
+        """
         # A copy: what the caller does to the parameters must not reach the records.
         self._pending[suggestion.number] = replace(suggestion, params=dict(suggestion.params))
-        if task is None:
-            self._passed_over.update(blocked(graph, free))
+        if decision is None:
+            return
+        self.decisions.append(decision)
+        if suggestion.update == "initial":
+            self._design.take(suggestion.task, suggestion.number)
+        if suggestion.update == "retry":
+            self._workings.take(suggestion.task, suggestion.number)
+        if free is not None:
+            self._passed_over.update(blocked(self.problem.graph, free))
         self._passed_over[suggestion.task] = 0
-        return suggestion
+
+    @property
+    def start(self) -> Mapping[str, Start] | None:
+        """The hyper-parameters that the next full update starts from."""
+        return self._thinker.start
+
+    @start.setter
+    def start(self, start: Mapping[str, Start] | None) -> None:
+        self._thinker.start = start
+        self._thinker.forget()
+
+    @single_threaded
+    def recall(self, number: int, full: bool, ended: float, took: float) -> None:
+        """An update for suggestion `number`, which was made before or elsewhere, is made again, so
+        that partial ones go on from it; then comes `book`."""
+        rng = np.random.default_rng([self.seed, number])
+        self._thinker.recall(self._known(), rng, full, ended, took)
 
     def ask_all(self) -> list[Suggestion]:
         """Jobs for all free capacity."""
@@ -169,26 +214,33 @@ class Optimizer:
             jobs.append(job)
         return jobs
 
-    def _decide(
-        self, number: int, places: Mapping[str, tuple[str, ...]]
+    @single_threaded
+    def propose(
+        self, places: Mapping[str, tuple[str, ...]], number: int, full: bool | None = None
     ) -> tuple[Suggestion, Decision]:
+        """The job of one of these tasks that should run next; `book` says that it does.
+
+        places  tasks with the resources that they would run on
+        number  of the suggestion; randomness depends on it, and on nothing else
+        full    the kind of update, if it is not left to the rationality level
+        """
         rng = np.random.default_rng([self.seed, number])
         begin = self.clock.now()
         self.clock.start()
         warnings: list[str] = []
         task = self._to_begin_with(places)
-        again = next((job for t in places if (job := self._workings.retry(t, number))), None)
+        again = next((job for t in places if (job := self._workings.to_retry(t))), None)
         if again is not None:
             choice = self._unthinking("retry", again.task, again.point, begin, rng)
         elif task is not None:
-            point = self._design.ask(task, number)
+            point = self._design.next(task)
             choice = self._unthinking("initial", task, point, begin, rng)
         elif not self.acquisition.uses_model:
             task = list(places)[int(rng.integers(len(places)))]
             point = self.problem.space.snap(rng.random(self.problem.space.dimension))
             choice = self._unthinking("random", task, point, begin, rng)
         else:
-            choice = self._thought(places, number, begin, rng, warnings)
+            choice = self._thought(places, number, full, begin, rng, warnings)
         best = choice.best
         params = self.problem.space.decode(best.point)
         suggestion = Suggestion(
@@ -209,6 +261,7 @@ class Optimizer:
         self,
         places: Mapping[str, tuple[str, ...]],
         number: int,
+        full: bool | None,
         begin: float,
         rng: np.random.Generator,
         warnings: list[str],
@@ -216,7 +269,7 @@ class Optimizer:
         """A decision always comes back: fewer samples if the model fails, and at last no model."""
         for model in (self.model, replace(self.model, hyperparameters="map")):
             try:
-                choice = self._thinker.choose(list(places), self._known(), model, rng)
+                choice = self._thinker.choose(list(places), self._known(), model, rng, full)
             except ProblemError:
                 raise  # a known or a cost function of the user's: only they can mend it
             except Exception as error:
@@ -306,7 +359,7 @@ class Optimizer:
     def _failed(self, job: Suggestion, reason: str) -> None:
         self._failures.append((job, reason))
         self._version += 1
-        if self._workings.fail(job, job.point):
+        if self._workings.fail(job):
             self._thinker.model_as(self._workings.modelled())
 
     def cancel(self, suggestion: Suggestion) -> None:
@@ -386,7 +439,7 @@ class Optimizer:
         measures. Pending jobs count as if they had found what is expected.
         """
         x = self._encode_points(points)
-        return in_bits(self.information(), self._thinker.problem, x)
+        return in_bits(self.information().diverging(), self._thinker.problem, x)
 
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""

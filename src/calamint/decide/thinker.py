@@ -25,7 +25,7 @@ from calamint.decide.history import near_points
 from calamint.decide.maximise import COARSE, FINE, Contender, Found, maximise
 from calamint.decide.recommend import believed_optimum
 from calamint.decide.settings import Rationality
-from calamint.model import Belief, Data, Model, believe
+from calamint.model import Belief, Data, Model, Start, believe
 from calamint.problem import Problem
 from calamint.problem.parameters import Array
 
@@ -57,6 +57,18 @@ class Choice:
     seconds: dict[str, float]
     bits: dict[str, float] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class _Update:
+    """What an update finds: beliefs from measurements, and with pending jobs imagined as done."""
+
+    belief: Belief
+    imagined: Belief
+    utility: Utility
+    incumbent: Incumbent
+    prices: dict[str, Price]
 
 
 @final
@@ -95,7 +107,7 @@ class Thinker:
         self.rationality, self.fantasies = rationality, fantasies
         self.stepped_down: dict[int, str] = {}
         self._full: _Full | None = None
-        self._last: Belief | None = None
+        self.start: Mapping[str, Start] | None = None  # where the next full update begins
         self._cached: tuple[int, Belief] | None = None
 
     def believe(self, known: Known, model: Model | None = None) -> Belief:
@@ -110,7 +122,7 @@ class Thinker:
             return self._cached[1]
         rng = np.random.default_rng([self.seed, version, 1])
         try:
-            belief = believe(self.problem, model, known.data, rng, self._last)
+            belief = believe(self.problem, model, known.data, rng, self.start)
         except (np.linalg.LinAlgError, ArithmeticError) as error:
             # Fewer samples rather than no belief.
             self.stepped_down[version] = f"{model.hyperparameters} model: {error}"
@@ -122,7 +134,7 @@ class Thinker:
 
     def model_as(self, problem: Problem) -> None:
         """The problem with other constraints: what was learnt of the old ones is forgotten."""
-        self.problem, self._last, self._cached = problem, None, None
+        self.problem, self.start, self._cached = problem, None, None
         self.forget()
 
     def forget(self) -> None:
@@ -139,22 +151,79 @@ class Thinker:
         return self.rationality * (now - full.ended) > full.took
 
     def choose(
-        self, tasks: Sequence[str], known: Known, model: Model, rng: np.random.Generator
+        self,
+        tasks: Sequence[str],
+        known: Known,
+        model: Model,
+        rng: np.random.Generator,
+        full: bool | None = None,
     ) -> Choice:
-        """The job, of one of these tasks, that tells most for its cost."""
+        """The job, of one of these tasks, that tells most for its cost.
+
+        full  the kind of update, if it is not left to the rationality level
+        """
         times = [self.clock.now()]
-        full = self.wants_full(known.version, times[0])
+        if full is None:
+            full = self.wants_full(known.version, times[0])
+        state = self._update(known, model, rng, full, times)
+        utility, incumbent = state.utility, state.incumbent
+        near = incumbent.point[None]
+        if full:
+            near = np.vstack([near, near_points(self.stated, known.history, 3)])
+        works = chances(known.hidden, state.imagined.functions)
+        contenders = [
+            Contender(task, self._weights(task), state.prices[task], works.get(task))
+            for task in tasks
+        ]
+        effort = FINE if full else COARSE
+        found = maximise(utility, contenders, self.problem.space, near, rng, effort)
+        found = [each for each in found if not math.isnan(each.height)]
+        if not found:
+            raise FloatingPointError("the utility is not a number anywhere")
+        best = max(found, key=lambda each: (each.height, -each.cost, -self._seen(each.task, known)))
+        kind: Kind = "full" if full else "partial"
+        self.clock.thought(kind)
+        times.append(self.clock.now())
+        self._keep(state, full, times[-1], times[-1] - times[0], known.version)
+        stages = ("model", "incumbent", "acquisition", "maximise")
+        seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
+        seconds["total"] = times[-1] - times[0]
+        bits, unit = {}, 1.0
+        if utility.nats:
+            unit = math.log(2)
+            measures = self.problem.tasks[best.task].measures
+            gains = in_bits(utility, self.problem, best.point)
+            bits = {name: float(gains[name][0]) for name in measures if name in gains}
+        values = {each.task: each.height / unit for each in found}
+        return Choice(best, kind, seconds, bits, values)
+
+    def recall(
+        self,
+        known: Known,
+        rng: np.random.Generator,
+        full: bool,
+        ended: float,
+        took: float,
+    ) -> None:
+        """Remember an update that was made before, or elsewhere, as if it had been made here."""
+        state = self._update(known, self.model, rng, full, [0.0])
+        self._keep(state, full, ended, took, known.version)
+
+    def _update(
+        self, known: Known, model: Model, rng: np.random.Generator, full: bool, times: list[float]
+    ) -> "_Update":
+        """What is believed, and what measurements would be worth; adds a time after each stage."""
         last = self._full
         if full or last is None:
             belief = self.believe(known, model)
-            self._last = belief
-            costs = {
+            self.start = belief.starts()
+            prices = {
                 task: price_of(task, self.problem, known.durations, rng)
                 for task in self.problem.tasks
             }
         else:
             belief = last.belief.extended(known.data)
-            costs = updated(last.prices, known.durations)
+            prices = updated(last.prices, known.durations)
         times.append(self.clock.now())
         if full or last is None or self.acquisition.improves:
             incumbent = self.incumbent(belief, known, rng, self.acquisition.improves)
@@ -167,38 +236,17 @@ class Thinker:
         else:
             utility = self.acquisition.update(last.utility, imagined, incumbent, rng)
         times.append(self.clock.now())
-        near = incumbent.point[None]
-        if full:
-            near = np.vstack([near, near_points(self.stated, known.history, 3)])
-        works = chances(known.hidden, imagined.functions)
-        contenders = [
-            Contender(task, self._weights(task), costs[task], works.get(task)) for task in tasks
-        ]
-        effort = FINE if full else COARSE
-        found = maximise(utility, contenders, self.problem.space, near, rng, effort)
-        found = [each for each in found if not math.isnan(each.height)]
-        if not found:
-            raise FloatingPointError("the utility is not a number anywhere")
-        best = max(found, key=lambda each: (each.height, -each.cost, -self._seen(each.task, known)))
-        kind: Kind = "full" if full else "partial"
-        self.clock.thought(kind)
-        times.append(self.clock.now())
-        if full:
-            took = times[-1] - times[0]
-            self._full = _Full(belief, utility, incumbent, costs, known.version, times[-1], took)
-        elif last is not None:
-            self._full = replace(last, belief=belief, utility=utility)
-        stages = ("model", "incumbent", "acquisition", "maximise")
-        seconds = dict(zip(stages, np.diff(times).tolist(), strict=True))
-        seconds["total"] = times[-1] - times[0]
-        bits, unit = {}, 1.0
-        if utility.nats:
-            unit = math.log(2)
-            measures = self.problem.tasks[best.task].measures
-            gains = in_bits(utility, self.problem, best.point)
-            bits = {name: float(gains[name][0]) for name in measures if name in gains}
-        values = {each.task: each.height / unit for each in found}
-        return Choice(best, kind, seconds, bits, values)
+        return _Update(belief, imagined, utility, incumbent, prices)
+
+    def _keep(self, state: "_Update", full: bool, ended: float, took: float, version: int) -> None:
+        """Leave what partial updates go on from."""
+        last = self._full
+        if full or last is None:
+            self._full = _Full(
+                state.belief, state.utility, state.incumbent, state.prices, version, ended, took
+            )
+        else:
+            self._full = replace(last, belief=state.belief, utility=state.utility)
 
     def incumbent(
         self, belief: Belief, known: Known, rng: np.random.Generator, exactly: bool

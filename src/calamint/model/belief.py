@@ -51,6 +51,15 @@ class FunctionBelief:
 
 @final
 @dataclass(frozen=True)
+class Start:
+    """The hyper-parameters (M, P + 3) of a function when it had been measured so many times."""
+
+    theta: Array
+    measured: int
+
+
+@final
+@dataclass(frozen=True)
 class Belief:
     """All functions, the objective first; the j-th samples of all of them belong together.
 
@@ -72,6 +81,14 @@ class Belief:
     @property
     def constraints(self) -> list[FunctionBelief]:
         return [self.functions[constraint.name] for constraint in self.problem.constraints]
+
+    def starts(self) -> dict[str, Start]:
+        """What the next belief may start from."""
+        return {
+            name: Start(function.process.theta, len(function.process.inputs))
+            for name, function in self.functions.items()
+            if isinstance(function.process, Posterior)
+        }
 
     def snap(self, x: Array) -> Array:
         return self.problem.space.snap(x)
@@ -188,9 +205,9 @@ def believe(
     model: Model,
     data: Mapping[str, Data],
     rng: np.random.Generator,
-    warm: Belief | None = None,
+    warm: Mapping[str, Start] | None = None,
 ) -> Belief:
-    """Learn hyper-parameters and condition on the data; `warm` is the last belief, to start from.
+    """Learn hyper-parameters and condition on the data; `warm` is where to start from.
 
     data  what was measured of each function; the objective's values are those to be minimised
     """
@@ -211,12 +228,12 @@ def believe(
         evidence = Evidence(model.kernel_of(name), data[name], scaling, problem.space.owner)
         likelihood = Verdicts(evidence) if passfail else evidence
         prior = model.prior_of(name, len(problem.space), scaling, passfail)
-        before = warm.functions[name].process if warm is not None else None
-        start = before.theta if isinstance(before, Posterior) else None
+        before = (warm or {}).get(name)
+        start = None if before is None else before.theta
         if model.hyperparameters == "sampled":
             little = len(data[name]) // 20 + 1
-            grown = len(data[name]) - (len(before.inputs) if isinstance(before, Posterior) else 0)
-            steps = FEW_STEPS if start is not None and grown <= little else None
+            few = before is not None and len(data[name]) - before.measured <= little
+            steps = FEW_STEPS if few else None
             theta = draw_samples(likelihood, prior, samples, stream, start, steps)
         else:
             use_prior = model.hyperparameters == "map"

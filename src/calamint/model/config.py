@@ -116,6 +116,7 @@ class Model:
             fixed[-2] = math.log(scaled) if scaled > 0 else -math.inf
         if passfail:
             fixed[-2] = -math.inf
+            return Prior.verdicts(parameters, fixed)
         return Prior.standard(parameters, fixed)
 
 

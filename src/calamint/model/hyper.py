@@ -30,6 +30,7 @@ from calamint.problem.parameters import Array
 
 LENGTHSCALE_MEDIAN = 0.5  # times √P
 LENGTHSCALE_SPREAD = 1.0
+SCORE_MEDIAN, SCORE_SPREAD = 10.0, 1.0  # the amplitude of a score behind verdicts
 AMPLITUDE_SPREAD = 0.7
 NOISE_MEDIAN = 1e-6
 NOISE_SPREAD = 4.0
@@ -69,6 +70,20 @@ class Prior:
             high=np.concatenate([many * math.log(1e2), [math.log(10.0), math.log(10.0), 5.0]]),
             fixed=np.full(parameters + 3, np.nan) if fixed is None else fixed,
         )
+
+    @staticmethod
+    def verdicts(parameters: int, fixed: Array) -> "Prior":
+        """Of the score behind verdicts, whose unit is the noise of a verdict: most tests say the
+        same when they are asked again, so scores vary by many units."""
+        prior = Prior.standard(parameters, fixed)
+        centre, spread, low, high = (
+            end.copy() for end in (prior.centre, prior.spread, prior.low, prior.high)
+        )
+        centre[-3], spread[-3], high[-3] = math.log(SCORE_MEDIAN), SCORE_SPREAD, math.log(100.0)
+        spread[-1] *= SCORE_MEDIAN
+        low[-1] *= SCORE_MEDIAN
+        high[-1] *= SCORE_MEDIAN
+        return Prior(centre, spread, low, high, fixed)
 
     @cached_property
     def free(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

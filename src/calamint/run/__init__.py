@@ -1,1 +1,1 @@
-"""Doing it: studies, storage and executors."""
+"""Doing it."""

@@ -34,7 +34,8 @@ def test_gains_of_verdicts_agree_with_counting(name):
 
 @pytest.mark.parametrize("constraints", [["c"], ["c", "d >= 0"], ["d <= 0.5", "c", "e"]])
 @pytest.mark.parametrize("hyperparameters", ["sampled", "map"])
-def test_gradients_match_finite_differences(constraints, hyperparameters):
+@pytest.mark.parametrize("diverging", [False, True])
+def test_gradients_match_finite_differences(constraints, hyperparameters, diverging):
     problem = cm.Problem(
         {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=constraints
     )
@@ -48,6 +49,7 @@ def test_gradients_match_finite_differences(constraints, hyperparameters):
     model = cm.Model(hyperparameters=hyperparameters, samples=3)
     belief = believe(problem, model, data, RNG(1))
     utility = PESC(12).prepare(belief, Incumbent(np.full(2, 0.5), None), RNG(2))
+    utility = utility.diverging() if diverging else utility
     x = RNG(3).random((8, 2))
     value, gradient = utility.value_gradient(x)
     assert np.allclose(value, utility.value(x), rtol=1e-10, atol=1e-12)

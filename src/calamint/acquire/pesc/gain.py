@@ -74,13 +74,13 @@ class Conditioned:
     w, r        (J, 1 + K, B, B), (J, 1 + K, B) of the converged sites
     noise       (M, 1 + K) variance of a measurement
     passfail    (1 + K,) which functions are measured as pass or fail
-    fresh       whether the solutions were drawn from this very belief, not from an earlier one
+    diverging   how verdicts are valued: see `Coins`
     """
 
     functions: list[Anchored]
     limits: Limits
     passfail: Mask
-    fresh: bool
+    diverging: bool
     owner: Index
     weights: Array
     w: Array
@@ -99,7 +99,7 @@ class Conditioned:
         owner: Index,
         weights: Array,
         passfail: Mask | None = None,
-        fresh: bool = True,
+        diverging: bool = False,
     ) -> "Conditioned":
         a = sites.precision
         w = -a[..., :, None] * sites.covariance * a[..., None, :]
@@ -124,7 +124,7 @@ class Conditioned:
             functions=functions,
             limits=blocks.limits,
             passfail=np.zeros(len(functions), dtype=bool) if passfail is None else passfail,
-            fresh=fresh,
+            diverging=diverging,
             owner=owner,
             weights=weights,
             w=w,
@@ -207,7 +207,7 @@ class Conditioned:
             functions=[function.part(samples, columns) for function in self.functions],
             limits=self.limits,
             passfail=self.passfail,
-            fresh=self.fresh,
+            diverging=self.diverging,
             owner=self.owner[mine] - samples.start,
             weights=self.weights[mine],
             w=self.w[mine],
@@ -263,7 +263,7 @@ class Conditioned:
         if self.passfail.any():
             at_stake = self.passfail[1:]
             shift = np.where(silent[..., None], 0.0, factor.rho_c) * variance[..., 1:]
-            toss = Coins.diverging if self.fresh else Coins.falling
+            toss = Coins.diverging if self.diverging else Coins.falling
             coins = toss(
                 before[..., self.passfail],
                 prior[..., self.passfail],
@@ -424,10 +424,11 @@ class Coins:
     """What verdicts tell in nats, with slopes: p = P(pass) as believed becomes p' given x*.
 
     Over solutions p' averages to p, so the expected drop in the entropy of the verdict,
-    H(p) − mean of H(p'), is also the mean of KL(p' ‖ p). But p' is approximate and the solutions
-    are few: an error in the average of p' changes the first form in proportion, and the second by
-    its square. Against solutions drawn before the latest data, KL never ends: they contradict what
-    is known, and seem to tell much where all is certain.
+    H(p) − mean of H(p'), is also the mean of KL(p' ‖ p). The second is closer to the truth: an error
+    of p' enters the first in proportion, and the second by its square. The first chooses better
+    inputs from a handful of solutions: where p is small, the few x* that happen to be near are
+    peaks of KL, one at each, and decisions would do no more than try them. And against solutions
+    that are older than the data KL never ends, because they contradict what is known.
     """
 
     nats: Array

@@ -1,6 +1,6 @@
 """PESC as an acquisition: draw solutions, condition on each, value what a measurement tells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -57,6 +57,12 @@ class Information(Utility):
     def gains(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) from measuring each function alone."""
         return self.conditioned.gains(self.belief.snap(x))
+
+    def diverging(self) -> "Information":
+        """The same with verdicts valued as is most accurate, rather than best to decide by; only
+        for solutions that are as new as the data."""
+        conditioned = replace(self.conditioned, diverging=True, _parts={})
+        return replace(self, conditioned=conditioned)
 
     def shares(self, x: Array) -> Array:
         return self.gains(x)
@@ -138,9 +144,7 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
     sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
     used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
     passfail = np.array([False, *(constraint.passfail for constraint in belief.constraints)])
-    conditioned = Conditioned.of(
-        functions, blocks, sites, owner, used / used.sum(), passfail, fresh=last is None
-    )
+    conditioned = Conditioned.of(functions, blocks, sites, owner, used / used.sum(), passfail)
     report = Report(
         solutions=count,
         feasible=int(drawn.feasible.sum()),

@@ -1,0 +1,139 @@
+"""A storage: SQLite (a file, or memory) through SQLAlchemy, with short transactions.
+
+Writers take turns: a SQLite transaction that writes takes the lock when it begins, so that what it
+has read still holds when it writes.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import StaticPool
+
+from calamint.run.errors import StorageError, in_sentences
+from calamint.run.schema import REVISION
+
+MEMORY = "sqlite://"
+# How long a writer waits for its turn.
+_PATIENCE = 30.0
+
+
+@final
+class Database:
+    """A storage by URL, with its tables made or brought up to date."""
+
+    def __init__(self, url: str = MEMORY) -> None:
+        self.url = _read_url(url)
+        self.where = self.url.render_as_string(hide_password=True)
+        self.in_memory = self.url.database in (None, "", ":memory:")
+        with in_sentences(self.where):
+            self._engine = _engine(self.url, self.in_memory)
+            self._migrate()
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if it is one."""
+        file = not self.in_memory and self.url.get_backend_name() == "sqlite"
+        return Path(str(self.url.database)) if file else None
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of everything."""
+        with in_sentences(self.where), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that nobody else writes during; all of it happens, or nothing."""
+        with in_sentences(self.where), self._engine.connect() as connection:
+            connection = connection.execution_options(writes=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            found = _revision(connection)
+        if found == REVISION:
+            return
+        # Whoever comes first makes the tables; the others find them made.
+        with self.write() as connection:
+            found = _revision(connection)
+            if found != REVISION:
+                self._upgrade(connection, found)
+
+    def _upgrade(self, connection: Connection, found: str | None) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        if found is not None and found > REVISION:
+            raise StorageError(
+                f"storage {self.where}: it was written by a newer Calamint (schema {found}, this"
+                f" one knows {REVISION}): install that version; nothing was changed."
+            )
+        if found is None and inspect(connection).get_table_names():
+            raise StorageError(
+                f"storage {self.where}: it has tables that are not Calamint's: give another path."
+            )
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def _read_url(url: object) -> URL:
+    remedy = "write a URL, such as 'sqlite:///study.db'"
+    if isinstance(url, os.PathLike) or (isinstance(url, str) and "://" not in url):
+        path = os.fspath(url) or "study.db"
+        raise StorageError(f"storage is {str(url)!r}: {remedy} (here 'sqlite:///{path}').")
+    if not isinstance(url, str):
+        raise StorageError(f"storage is {url!r}: {remedy}.")
+    try:
+        read = make_url(url)
+        read.get_dialect()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise StorageError(f"storage is {url!r}: {remedy} ({error}).") from error
+    return read
+
+
+def _engine(url: URL, in_memory: bool) -> Engine:
+    sqlite = url.get_backend_name() == "sqlite"
+    options: dict[str, Any] = {}
+    if sqlite:
+        options["connect_args"] = {"check_same_thread": False, "timeout": _PATIENCE}
+        if in_memory:
+            options["poolclass"] = StaticPool  # one connection: another would see other tables
+    engine = create_engine(url, **options)
+    if sqlite:
+        event.listen(engine, "connect", _connected)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _connected(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say, not the driver
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # A result is on the disk when it is acknowledged, also if the power fails.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,13 @@
+"""Alembic's entry point; the connection, in a transaction, comes from `calamint.run.database`."""
+
+from alembic import context
+
+from calamint.run.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,1 @@
+"""How tables came to be what they are, step by step."""
