@@ -9,7 +9,7 @@ from calamint.problem import Params
 from calamint.problem.parameters import Array
 
 # How a job came to be suggested.
-Kind = Literal["initial", "full", "partial", "random", "retry", "fallback"]
+Kind = Literal["initial", "full", "partial", "random", "retry", "fallback", "enqueued"]
 
 
 @final
@@ -24,7 +24,7 @@ class Suggestion:
              bits per cost where there are bits, else in units of the method's own, which may be
              logarithmic
     update   "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a job
-             that failed, or "fallback"
+             that failed, "fallback", or "enqueued" by the user
     seconds  that the decision took
     """
 

@@ -98,13 +98,14 @@ class Optimizer:
         self.initial = usual if initial is None else whole(initial, "initial", 0)
         self.delta = read_delta(delta)
         self.clock = clock if clock is not None else Clock()
+        self.rationality = read_rationality(rationality)
         self._thinker = Thinker(
             problem,
             self.acquisition,
             self.model,
             self.delta,
             self.seed,
-            read_rationality(rationality),
+            self.rationality,
             whole(fantasies, "fantasies", 1),
             self.clock,
         )
@@ -197,8 +198,12 @@ class Optimizer:
 
     @start.setter
     def start(self, start: Mapping[str, Start] | None) -> None:
-        self._thinker.start = start
-        self._thinker.forget()
+        self._thinker.begin(start)
+
+    @property
+    def origin(self) -> Mapping[str, Start] | None:
+        """The hyper-parameters that the last belief started from."""
+        return self._thinker.origin
 
     @single_threaded
     def recall(self, number: int, full: bool, ended: float, took: float) -> None:

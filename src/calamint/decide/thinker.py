@@ -108,6 +108,7 @@ class Thinker:
         self.stepped_down: dict[int, str] = {}
         self._full: _Full | None = None
         self.start: Mapping[str, Start] | None = None  # where the next full update begins
+        self.origin: Mapping[str, Start] | None = None  # where the last belief began
         self._cached: tuple[int, Belief] | None = None
 
     def believe(self, known: Known, model: Model | None = None) -> Belief:
@@ -129,12 +130,17 @@ class Thinker:
             simpler = replace(model, hyperparameters="map")
             belief = believe(self.problem, simpler, known.data, rng)
         if model is self.model:
-            self._cached = (version, belief)
+            self._cached, self.origin = (version, belief), self.start
         return belief
 
     def model_as(self, problem: Problem) -> None:
         """The problem with other constraints: what was learnt of the old ones is forgotten."""
         self.problem, self.start, self._cached = problem, None, None
+        self.forget()
+
+    def begin(self, start: Mapping[str, Start] | None) -> None:
+        """Begin the next full update there, whatever was believed."""
+        self.start, self._cached = start, None
         self.forget()
 
     def forget(self) -> None:

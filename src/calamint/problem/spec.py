@@ -146,19 +146,33 @@ def _read_task(name: str, entry: TaskSpec) -> Task:
         raise ProblemError(f"tasks.{name}.{error}") from None
 
 
-def _write(problem: Problem) -> dict[str, Any]:
+def to_content(problem: Problem) -> dict[str, Any]:
+    """The spec as a dict; functions that cannot be imported are named all the same."""
+    return _write(problem, lambda function, field: _name(function))  # noqa: ARG005
+
+
+def from_content(content: Mapping[str, Any]) -> Problem:
+    return _read(dict(content))
+
+
+def _write(
+    problem: Problem, named: Callable[[Callable[..., Any], str], str] | None = None
+) -> dict[str, Any]:
+    named = named or _path
     content: dict[str, Any] = {}
     content["maximize" if problem.objective.maximize else "minimize"] = problem.objective.name
     if problem.constraints:
         content["constraints"] = [str(constraint) for constraint in problem.constraints]
     if problem.known:
         content["known"] = {
-            name: _path(function, f"known.{name}") for name, function in problem.known.items()
+            name: named(function, f"known.{name}") for name, function in problem.known.items()
         }
     content["space"] = {
         name: _write_parameter(parameter) for name, parameter in problem.space.parameters.items()
     }
-    content["tasks"] = {name: _write_task(name, task) for name, task in problem.tasks.items()}
+    content["tasks"] = {
+        name: _write_task(name, task, named) for name, task in problem.tasks.items()
+    }
     content["resources"] = dict(problem.resources)
     return content
 
@@ -171,13 +185,15 @@ def _write_parameter(parameter: Parameter) -> dict[str, Any]:
     return {**entry, "log": True} if parameter.log else entry
 
 
-def _write_task(name: str, task: Task) -> dict[str, Any]:
+def _write_task(
+    name: str, task: Task, named: Callable[[Callable[..., Any], str], str]
+) -> dict[str, Any]:
     entry: dict[str, Any] = {"measures": list(task.measures)}
     entry["runs_on"] = [
         words[0] if len(words) == 1 else list(words) for words in task.runs_on or ()
     ]
     if callable(task.cost):
-        entry["cost"] = _path(task.cost, f"tasks.{name}.cost")
+        entry["cost"] = named(task.cost, f"tasks.{name}.cost")
     elif task.cost != 1.0:
         entry["cost"] = task.cost
     if task.command is not None:
@@ -206,8 +222,12 @@ def _import(path: str, field: str) -> Callable[..., Any]:
     return found
 
 
+def _name(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+
+
 def _path(function: Callable[..., Any], field: str) -> str:
-    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    path = _name(function)
     try:
         named = not path.startswith("__main__") and _import(path, field) == function
     except ProblemError:

@@ -6,8 +6,9 @@ has read still holds when it writes.
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, final
 
@@ -32,6 +33,7 @@ class Database:
         self.url = _read_url(url)
         self.where = self.url.render_as_string(hide_password=True)
         self.in_memory = self.url.database in (None, "", ":memory:")
+        self._lock = threading.RLock()
         with in_sentences(self.where):
             self._engine = _engine(self.url, self.in_memory)
             self._migrate()
@@ -45,16 +47,25 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of everything."""
-        with in_sentences(self.where), self._engine.connect() as connection, connection.begin():
+        with (
+            self._turn(),
+            in_sentences(self.where),
+            self._engine.connect() as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that nobody else writes during; all of it happens, or nothing."""
-        with in_sentences(self.where), self._engine.connect() as connection:
+        with self._turn(), in_sentences(self.where), self._engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
+
+    def _turn(self) -> AbstractContextManager[object]:
+        """Threads take turns on the one connection to memory."""
+        return self._lock if self.in_memory else nullcontext()
 
     def close(self) -> None:
         self._engine.dispose()

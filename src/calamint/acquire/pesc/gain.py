@@ -424,8 +424,8 @@ class Coins:
     """What verdicts tell in nats, with slopes: p = P(pass) as believed becomes p' given x*.
 
     Over solutions p' averages to p, so the expected drop in the entropy of the verdict,
-    H(p) − mean of H(p'), is also the mean of KL(p' ‖ p). The second is closer to the truth: an error
-    of p' enters the first in proportion, and the second by its square. The first chooses better
+    H(p) − mean of H(p'), is also the mean of KL(p' ‖ p). The second is closer to the truth: errors
+    of p' enter the first in proportion, and the second by their square. The first chooses better
     inputs from a handful of solutions: where p is small, the few x* that happen to be near are
     peaks of KL, one at each, and decisions would do no more than try them. And against solutions
     that are older than the data KL never ends, because they contradict what is known.

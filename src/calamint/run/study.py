@@ -1,0 +1,390 @@
+"""A study: an optimiser whose every step is stored before it is answered."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, final
+
+from calamint.acquire import Acquisition
+from calamint.decide import (
+    Clock,
+    Optimizer,
+    Prediction,
+    Recommendation,
+    Record,
+    ResultError,
+    VirtualClock,
+)
+from calamint.decide.booking import placement
+from calamint.decide.results import Value, read_values
+from calamint.decide.settings import Rationality
+from calamint.model import Model
+from calamint.problem import Problem, ProblemError
+from calamint.problem.errors import nearest
+from calamint.problem.parameters import Array, finite
+from calamint.problem.spec import from_content
+from calamint.run.database import MEMORY, Database
+from calamint.run.errors import StorageError
+from calamint.run.jobs import Job, JobRecord, owner
+from calamint.run.ledger import Ledger, Measured
+from calamint.run.mirror import Mirror
+from calamint.run.opening import find, names, only, open_study
+from calamint.run.settings import Settings, allowed_changes
+
+
+@final
+class ExhaustedError(Exception):
+    """No measurement is expected to tell as many bits as were asked for."""
+
+    def __init__(self, bits: float) -> None:
+        super().__init__(f"the best measurement is expected to tell {bits:.3g} bits")
+        self.bits = bits
+
+
+@final
+class Study:
+    """Decides what to measure next, and stores every step.
+
+    problem      what is asked; it must be the one that the study was created with
+    storage      a URL, such as "sqlite:///nn.db"; without it, the study lives in memory
+    name         several studies can share a storage
+    attempts     how often a job is tried whose owner died, or whose task says failures="retry"
+    pause        seconds before the second try; doubled before every further one
+    clock        where time is read from
+
+    acquisition, model, seed, initial, delta, rationality and fantasies are those of `Optimizer`.
+    A study that exists goes on as it was created: settings that are given must be the same.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        storage: str | Database = MEMORY,
+        name: str = "study",
+        seed: int | None = None,
+        acquisition: str | Acquisition | None = None,
+        model: Model | None = None,
+        initial: int | None = None,
+        delta: float | None = None,
+        rationality: Rationality | None = None,
+        fantasies: int | None = None,
+        attempts: int | None = None,
+        pause: float | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
+        if not isinstance(name, str) or not 0 < len(name) <= 200:
+            raise ProblemError(f"name is {name!r}: write a text of at most 200 characters.")
+        options = {
+            "acquisition": acquisition,
+            "model": model,
+            "seed": seed,
+            "initial": initial,
+            "delta": delta,
+            "rationality": rationality,
+            "fantasies": fantasies,
+            "attempts": attempts,
+            "pause": pause,
+        }
+        given = {key: value for key, value in options.items() if value is not None}
+        self.name = name
+        self.clock = clock if clock is not None else Clock()
+        self.database = storage if isinstance(storage, Database) else Database(storage)
+        wanted = Settings(**given)  # type: ignore[arg-type]
+        wanted.optimizer(problem, self.clock)  # refuses what is wrong before anything is stored
+        wanted.policy()
+        found, self.settings = open_study(self.database, name, problem, wanted, given, self.now())
+        self._ledger = Ledger(self.database, found.id, self.settings.policy(), self.now)
+        self._mirror = Mirror(self.database, found.id, problem, self._optimizer, self.now)
+        self._mirror.revision = found.revision
+        self._sync()
+        if isinstance(self.clock, VirtualClock):
+            self.clock.move(self._mirror.last)
+
+    @staticmethod
+    def load(
+        storage: str | Database,
+        name: str | None = None,
+        problem: Problem | None = None,
+        clock: Clock | None = None,
+    ) -> "Study":
+        """A study that exists, by its name, or the only one of the storage.
+
+        problem  needed only if it has functions that cannot be imported
+        """
+        database = storage if isinstance(storage, Database) else Database(storage)
+        name = only(database) if name is None else name
+        found = find(database, name)
+        if found is None:
+            others = names(database)
+            close = nearest(name, others) if others else "it has none."
+            raise StorageError(f"storage {database.where} has no study {name!r}: {close}")
+        if problem is None:
+            try:
+                problem = from_content(found.problem)
+            except ProblemError as error:
+                raise ProblemError(
+                    f"study {name!r} has functions that cannot be imported ({error}):"
+                    " write cm.Study.load(..., problem=problem)."
+                ) from error
+        return Study(problem, database, name, clock=clock)
+
+    def now(self) -> float:
+        """Seconds since 1970, or on the virtual clock."""
+        return self.clock.now() if isinstance(self.clock, VirtualClock) else time.time()
+
+    @property
+    def problem(self) -> Problem:
+        return self._mirror.problem
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def ask(
+        self, resource: str | None = None, task: str | None = None, lease: float | None = None
+    ) -> Job | None:
+        """The next job, with its resources booked; None while nothing can start.
+
+        lease  seconds after which the job is tried again unless `beat` was called; without it,
+               the job stays booked until it is told, failed or cancelled
+        """
+        return self._ask(resource, task, lease, None)
+
+    def _ask(
+        self,
+        resource: str | None,
+        task: str | None,
+        lease: float | None,
+        least_bits: float | None,
+    ) -> Job | None:
+        """With `least_bits`, nothing is booked that tells less, and `ExhaustedError` is raised."""
+        self._ledger.reap()
+        while True:
+            self._sync()
+            mirror = self._mirror
+            free = mirror.free
+            places = mirror.optimizer.places(free, resource, task)
+            job = self._start_waiting(free, resource, task, lease)
+            if job is not None or not places:
+                return job
+            number, before = len(mirror.jobs), mirror.optimizer.start
+            suggestion, decision = mirror.optimizer.propose(places, number)
+            if least_bits is not None and suggestion.bits:
+                expected = sum(suggestion.bits.values())
+                if expected < least_bits:
+                    raise ExhaustedError(expected)
+            thought = decision.kind == "full"
+            memory = mirror.decided(number).to_json() if thought else None
+            contested = free if task is None else None
+            if self._ledger.book(
+                suggestion, decision, mirror.revision, contested, owner(), lease, memory
+            ):
+                if decision.kind == "partial":
+                    mirror.decided(number)
+                self._sync()
+                return self._job(number, 1, suggestion.resources)
+            # Others booked, or changed the problem, meanwhile: decide again, knowing that.
+            mirror.optimizer.start = before
+
+    def ask_all(self, lease: float | None = None) -> list[Job]:
+        """Jobs for all free capacity."""
+        jobs = []
+        while (job := self.ask(lease=lease)) is not None:
+            jobs.append(job)
+        return jobs
+
+    def _start_waiting(
+        self,
+        free: Mapping[str, int],
+        resource: str | None,
+        task: str | None,
+        lease: float | None,
+    ) -> Job | None:
+        """A job that was enqueued, or is to be tried again, if its time has come."""
+        mirror = self._mirror
+        for number, not_before in sorted(mirror.waiting.items()):
+            name = mirror.jobs[number].task
+            if not_before > self.now() or (task is not None and name != task):
+                continue
+            place = placement(self.problem.graph, name, free, resource)
+            if place is None:
+                continue
+            attempt = self._ledger.start(number, place, mirror.revision, owner(), lease)
+            if attempt is not None:
+                self._sync()
+                return self._job(number, attempt, place)
+        return None
+
+    def _job(self, number: int, attempt: int, resources: tuple[str, ...]) -> Job:
+        made = self._mirror.jobs[number]
+        return Job(number, made.task, dict(made.params), resources, attempt, suggestion=made)
+
+    def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
+        """A job that you want tried: it comes before all others. Returns its number."""
+        if task not in self.problem.tasks:
+            raise ProblemError(f"task is {task!r}: {nearest(str(task), self.problem.tasks)}")
+        number = self._ledger.enqueue(task, self.problem.space.accept(params))
+        self._sync()
+        return number
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def tell(
+        self, job: Job | int, values: Mapping[str, Value], seconds: float | None = None
+    ) -> bool:
+        """What a job measured: a number for each function, or (value, standard error).
+
+        Functions that are left out were not measured. One that is NaN, infinite or None failed:
+        the others are kept, and the job counts as failed. `seconds` is how long it took, by
+        default the time since it was asked for.
+
+        False if the job had ended before, by another attempt or because it was cancelled: then the
+        result is kept, and not used.
+        """
+        number, attempt = self._read_job(job)
+        self._sync()
+        made = self._mirror.jobs.get(number)
+        if made is None:
+            raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
+        measured, broken = self._read(values, self.problem.tasks[made.task].measures)
+        took = None if seconds is None else finite(seconds)
+        if seconds is not None and (took is None or took < 0):
+            raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
+        used = self._ledger.tell(number, attempt, measured, broken, took)
+        self._sync()
+        return used
+
+    def fail(self, job: Job | int, reason: str) -> None:
+        """A job ended without a result. What that means is up to its task: `Task(failures=...)`."""
+        number, attempt = self._read_job(job)
+        self._sync()
+        made = self._mirror.jobs.get(number)
+        retry = made is not None and self.problem.tasks[made.task].failures == "retry"
+        self._ledger.fail(number, attempt, str(reason), retry)
+        self._sync()
+
+    def cancel(self, job: Job | int) -> None:
+        """A job will not be run; its resources are free again."""
+        self._ledger.cancel(self._read_job(job)[0])
+        self._sync()
+
+    def beat(self, jobs: Iterable[Job], lease: float) -> list[Job]:
+        """Renew leases; returns jobs that were given to others, or have ended, meanwhile."""
+        held = {(job.number, job.attempt): job for job in jobs}
+        return [held[key] for key in self._ledger.beat(list(held), lease)] if held else []
+
+    def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
+        """Measurements from elsewhere: any of the functions, at any input."""
+        self.add_all([(params, values)])
+
+    def add_all(self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]) -> None:
+        """Many measurements from elsewhere: all of them, or, if one is refused, none."""
+        read = []
+        for index, (params, values) in enumerate(rows):
+            try:
+                accepted = self.problem.space.accept(params)
+                measured, broken = self._read(values, self.problem.measured)
+            except ProblemError as error:
+                raise type(error)(f"row {index}: {error}" if index else str(error)) from None
+            if broken:
+                name = next(iter(broken))
+                raise ResultError(
+                    f"values[{name!r}] is {broken[name]}: write a number, or leave it out."
+                )
+            read.append((accepted, measured))
+        self._ledger.add(read)
+        self._sync()
+
+    def _read(
+        self, values: Mapping[str, Value], expected: Iterable[str]
+    ) -> tuple[Measured, dict[str, str]]:
+        """Values and standard errors as they are stored, and what is not a number."""
+        verdicts = {limit.name for limit in self.problem.constraints if limit.passfail}
+        read, broken = read_values(values, expected, verdicts)
+        measured = {}
+        for name, (value, _) in read.items():
+            given = values[name]
+            error = float(given[1]) if isinstance(given, tuple | list) else None
+            measured[name] = (value, error)
+        return measured, {name: repr(values[name]) for name in broken}
+
+    @staticmethod
+    def _read_job(job: Job | int) -> tuple[int, int | None]:
+        if isinstance(job, Job):
+            return job.number, job.attempt
+        if isinstance(job, int) and not isinstance(job, bool):
+            return job, None
+        raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
+
+    # -- changing -----------------------------------------------------------------------------
+
+    def change(self, problem: Problem) -> list[str]:
+        """Go on with a problem that has more: tasks, resources, capacity, other costs, wider
+        bounds. Returns what changed, which is also recorded."""
+        self._sync()
+        changed = allowed_changes(self.problem, problem)
+        if not changed:
+            return []
+        self.settings.optimizer(problem, self.clock)
+        revision = self._ledger.change(problem, self._mirror.revision, changed)
+        if revision is None:
+            raise StorageError(
+                f"study {self.name!r} was changed meanwhile: open it again, and compare."
+            )
+        self._mirror.restart(problem, revision)
+        self._sync()
+        return changed
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def recommend(
+        self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
+    ) -> Recommendation:
+        """The best input, as `Optimizer.recommend`; it is stored, too."""
+        self._sync()
+        found = self._mirror.optimizer.recommend(delta, kind)
+        self._ledger.recommended(found, kind, self._mirror.sequence)
+        return found
+
+    def predict(self, params: Mapping[str, Any]) -> Prediction:
+        """Mean, deviation and probability of meeting the limits at one input."""
+        return self.optimizer.predict(params)
+
+    def gains(self, points: Any) -> dict[str, Array]:
+        """What measuring each function at each point would tell about the optimum, in bits."""
+        return self.optimizer.gains(points)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What decides, with all that was measured: to look at, not to tell."""
+        self._sync()
+        return self._mirror.optimizer
+
+    @property
+    def history(self) -> list[Record]:
+        """What was measured, in the order in which it was told."""
+        return self.optimizer.history
+
+    @property
+    def jobs(self) -> list[JobRecord]:
+        """All jobs, with their states and what they measured."""
+        return self._ledger.records()
+
+    def _optimizer(self, problem: Problem) -> Optimizer:
+        return self.settings.optimizer(problem, self.clock)
+
+    def _sync(self) -> None:
+        row = self._ledger.head()
+        if row.revision != self._mirror.revision:
+            self._mirror.restart(self._changed(row.problem), row.revision)
+        if row.sequence != self._mirror.sequence:
+            self._mirror.sync()
+
+    def _changed(self, content: Mapping[str, Any]) -> Problem:
+        """The problem as another process changed it."""
+        try:
+            return from_content(content)
+        except ProblemError as error:
+            raise StorageError(
+                f"study {self.name!r} was changed by another process, and has functions that cannot"
+                f" be imported ({error}): open it again with the problem that it has now."
+            ) from error
