@@ -57,7 +57,7 @@ def simulate(
         job = None if over or ready else optimizer.ask()
         if job is not None:
             asked += 1
-            lasts = _duration(durations, job)
+            lasts = duration_of(durations, job)
             heapq.heappush(running, (clock.now() + lasts, job.number, clock.now(), job))
             continue
         if not running:
@@ -69,7 +69,7 @@ def simulate(
         yield Ran(job, values, started, ended)
 
 
-def _duration(durations: Mapping[str, Duration], job: Suggestion) -> float:
+def duration_of(durations: Mapping[str, Duration], job: Suggestion) -> float:
     if job.task not in durations:
         raise ProblemError(f"durations has no entry for task {job.task!r}: write its seconds.")
     given = durations[job.task]

@@ -33,9 +33,9 @@ class Data:
     def append(self, point: Array, value: float, noise: float = math.nan) -> "Data":
         """The same with one more measurement."""
         return Data(
-            np.vstack([self.inputs, point]),
-            np.append(self.values, value),
-            np.append(self.noise, noise),
+            np.concatenate([self.inputs, point[None]]),
+            np.concatenate([self.values, [value]]),
+            np.concatenate([self.noise, [noise]]),
         )
 
 

@@ -29,6 +29,9 @@ class Job:
     attempt: int = 1
     suggestion: Suggestion = field(repr=False, compare=False, kw_only=True)
 
+    def __hash__(self) -> int:
+        return hash((self.number, self.attempt))
+
     @property
     def bits(self) -> dict[str, float]:
         return self.suggestion.bits

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, select, update
 
 from calamint.decide import Decision, Recommendation, ResultError, Suggestion
 from calamint.problem import Problem
@@ -101,8 +101,9 @@ class Ledger:
     ) -> bool:
         """Make a job of a decision and start its first attempt; False if others came first."""
         with self.database.write() as connection:
-            same = self._study(connection).revision == revision
-            if not same or self._next_number(connection) != suggestion.number:
+            if self._revision(connection) != revision:
+                return False
+            if self._next_number(connection) != suggestion.number:
                 return False
             if not self._fits(connection, suggestion.resources):
                 return False
@@ -145,7 +146,7 @@ class Ledger:
         """Start an attempt at a waiting job: its number, or None if others came first."""
         with self.database.write() as connection:
             job = self._job(connection, number)
-            if job.state != "waiting" or self._study(connection).revision != revision:
+            if job.state != "waiting" or self._revision(connection) != revision:
                 return None
             if not self._fits(connection, resources):
                 return None
@@ -175,7 +176,11 @@ class Ledger:
             detail = {"seconds": took, "broken": list(broken)} if not late else None
             kind = "closed" if late else "told"
             sequence = self._event(connection, kind, number, row.number, detail)
-            self._measure(connection, sequence, job.params, measured, job.id, row.number, not late)
+            rows = self._measurements(
+                sequence, job.params, measured, job.id, row.number, used=not late
+            )
+            if rows:
+                connection.execute(insert(schema.measurements), rows)
             self._close(connection, row.id, "late" if late else "done", reason)
             if not late:
                 state = "failed" if broken else "done"
@@ -213,10 +218,22 @@ class Ledger:
 
     def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured]]) -> None:
         """Measurements from elsewhere, all of them or none."""
+        given = list(rows)
         with self.database.write() as connection:
-            for params, measured in rows:
-                sequence = self._event(connection, "added")
-                self._measure(connection, sequence, params, measured, None, None, True)
+            first = self._sequence(connection, len(given)) - len(given) + 1
+            events = [
+                {"study_id": self.study, "sequence": first + i, "time": self.now(), "kind": "added"}
+                for i in range(len(given))
+            ]
+            if events:
+                connection.execute(insert(schema.events), events)
+            measured = [
+                row
+                for i, (params, values) in enumerate(given)
+                for row in self._measurements(first + i, params, values, None, None, True)
+            ]
+            if measured:
+                connection.execute(insert(schema.measurements), measured)
 
     # -- the study ----------------------------------------------------------------------------
 
@@ -228,7 +245,7 @@ class Ledger:
     def change(self, problem: Problem, revision: int, changes: Sequence[str]) -> int | None:
         """Another problem: its revision, or None if others changed it since `revision`."""
         with self.database.write() as connection:
-            if self._study(connection).revision != revision:
+            if self._revision(connection) != revision:
                 return None
             self._update_study(
                 connection, problem=to_content(problem), revision=revision + 1, memory=None
@@ -305,11 +322,8 @@ class Ledger:
             rows = {(row.job, row.number): row for row in self._open_attempts(connection)}
             for key in held:
                 if key in rows:
-                    connection.execute(
-                        update(schema.attempts)
-                        .where(schema.attempts.c.id == rows[key].id)
-                        .values(heartbeat=now, lease_until=now + lease)
-                    )
+                    renewed = _UPDATE_ATTEMPT.values(heartbeat=now, lease_until=now + lease)
+                    connection.execute(renewed, {"attempt": rows[key].id})
             return [key for key in held if key not in rows]
 
     def reap(self) -> int:
@@ -335,8 +349,10 @@ class Ledger:
     # -- inside a transaction -----------------------------------------------------------------
 
     def _study(self, connection: Connection) -> Row[Any]:
-        found = select(schema.studies).where(schema.studies.c.id == self.study)
-        return connection.execute(found).one()
+        return connection.execute(_STUDY, {"study": self.study}).one()
+
+    def _revision(self, connection: Connection) -> int:
+        return int(connection.execute(_REVISION, {"study": self.study}).scalar_one())
 
     def _update_study(self, connection: Connection, **values: Any) -> None:
         connection.execute(
@@ -344,22 +360,16 @@ class Ledger:
         )
 
     def _job(self, connection: Connection, number: int) -> Row[Any]:
-        found = connection.execute(
-            select(schema.jobs).where(
-                schema.jobs.c.study_id == self.study, schema.jobs.c.number == number
-            )
-        ).first()
+        found = connection.execute(_JOB, {"study": self.study, "number": number}).first()
         if found is None:
             raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
         return found
 
     def _update_job(self, connection: Connection, job: int, **values: Any) -> None:
-        connection.execute(update(schema.jobs).where(schema.jobs.c.id == job).values(**values))
+        connection.execute(_UPDATE_JOB.values(**values), {"job": job})
 
     def _next_number(self, connection: Connection) -> int:
-        last = connection.execute(
-            select(func.max(schema.jobs.c.number)).where(schema.jobs.c.study_id == self.study)
-        ).scalar()
+        last = connection.execute(_LAST_NUMBER, {"study": self.study}).scalar()
         return 0 if last is None else last + 1
 
     def _attempt(
@@ -367,12 +377,8 @@ class Ledger:
     ) -> tuple[Row[Any], Row[Any]]:
         """A job and its attempt (or the latest), which has not spoken yet."""
         job = self._job(connection, number)
-        row = connection.execute(
-            select(schema.attempts).where(
-                schema.attempts.c.job_id == job.id,
-                schema.attempts.c.number == (job.attempts if attempt is None else attempt),
-            )
-        ).first()
+        which = job.attempts if attempt is None else attempt
+        row = connection.execute(_ATTEMPT, {"job": job.id, "number": which}).first()
         if row is None:
             raise ResultError(
                 f"job {number} cannot be {doing}: it is {job.state}, and no such attempt was"
@@ -385,20 +391,11 @@ class Ledger:
 
     def _open_attempts(self, connection: Connection) -> Sequence[Row[Any]]:
         """Attempts that have their resources, with the number of their `job`."""
-        return connection.execute(
-            select(schema.attempts, schema.jobs.c.number.label("job"))
-            .join(schema.jobs, schema.jobs.c.id == schema.attempts.c.job_id)
-            .where(schema.attempts.c.study_id == self.study, schema.attempts.c.outcome.is_(None))
-            .order_by(schema.attempts.c.id)
-        ).all()
+        return connection.execute(_OPEN_ATTEMPTS, {"study": self.study}).all()
 
     def _fits(self, connection: Connection, resources: Iterable[str]) -> bool:
         used = Counter(name for row in self._open_attempts(connection) for name in row.resources)
-        capacity = connection.execute(
-            select(schema.resources.c.name, schema.resources.c.capacity).where(
-                schema.resources.c.study_id == self.study
-            )
-        ).all()
+        capacity = connection.execute(_CAPACITY, {"study": self.study}).all()
         return all(used[name] < room for name, room in capacity if name in resources)
 
     def _open(
@@ -427,11 +424,8 @@ class Ledger:
     def _close(
         self, connection: Connection, attempt: int, outcome: str, reason: str | None
     ) -> None:
-        connection.execute(
-            update(schema.attempts)
-            .where(schema.attempts.c.id == attempt)
-            .values(outcome=outcome, reason=reason, ended=self.now())
-        )
+        ended = _UPDATE_ATTEMPT.values(outcome=outcome, reason=reason, ended=self.now())
+        connection.execute(ended, {"attempt": attempt})
 
     def _fail(
         self,
@@ -485,17 +479,16 @@ class Ledger:
         )
         return int(made.scalar_one())
 
-    def _measure(
+    def _measurements(
         self,
-        connection: Connection,
         sequence: int,
         params: Mapping[str, Any],
         measured: Measured,
         job: int | None,
         attempt: int | None,
         used: bool,
-    ) -> None:
-        rows = [
+    ) -> list[dict[str, Any]]:
+        return [
             {
                 "study_id": self.study,
                 "sequence": sequence,
@@ -509,8 +502,6 @@ class Ledger:
             }
             for name, (value, error) in measured.items()
         ]
-        if rows:
-            connection.execute(insert(schema.measurements), rows)
 
     def _event(
         self,
@@ -521,21 +512,52 @@ class Ledger:
         detail: Any = None,
     ) -> int:
         """Write the next event; its sequence number."""
-        sequence = connection.execute(
-            update(schema.studies)
-            .where(schema.studies.c.id == self.study)
-            .values(sequence=schema.studies.c.sequence + 1)
-            .returning(schema.studies.c.sequence)
-        ).scalar_one()
+        sequence = self._sequence(connection, 1)
         connection.execute(
-            insert(schema.events).values(
-                study_id=self.study,
-                sequence=sequence,
-                time=self.now(),
-                kind=kind,
-                job=job,
-                attempt=attempt,
-                detail=detail,
-            )
+            insert(schema.events),
+            {
+                "study_id": self.study,
+                "sequence": sequence,
+                "time": self.now(),
+                "kind": kind,
+                "job": job,
+                "attempt": attempt,
+                "detail": detail,
+            },
         )
-        return int(sequence)
+        return sequence
+
+    def _sequence(self, connection: Connection, count: int) -> int:
+        """Take the next so many sequence numbers; the last of them."""
+        taken = {"study": self.study, "count": count}
+        return int(connection.execute(_TAKE_SEQUENCE, taken).scalar_one())
+
+
+_ATTEMPTS, _JOBS, _STUDIES = schema.attempts.c, schema.jobs.c, schema.studies.c
+_THIS_STUDY = _STUDIES.id == bindparam("study")
+_STUDY = select(schema.studies).where(_THIS_STUDY)
+_REVISION = select(_STUDIES.revision).where(_THIS_STUDY)
+_TAKE_SEQUENCE = (
+    update(schema.studies)
+    .where(_THIS_STUDY)
+    .values(sequence=_STUDIES.sequence + bindparam("count"))
+    .returning(_STUDIES.sequence)
+)
+_JOB = select(schema.jobs).where(
+    _JOBS.study_id == bindparam("study"), _JOBS.number == bindparam("number")
+)
+_LAST_NUMBER = select(func.max(_JOBS.number)).where(_JOBS.study_id == bindparam("study"))
+_ATTEMPT = select(schema.attempts).where(
+    _ATTEMPTS.job_id == bindparam("job"), _ATTEMPTS.number == bindparam("number")
+)
+_OPEN_ATTEMPTS = (
+    select(schema.attempts, _JOBS.number.label("job"))
+    .join(schema.jobs, _JOBS.id == _ATTEMPTS.job_id)
+    .where(_ATTEMPTS.study_id == bindparam("study"), _ATTEMPTS.outcome.is_(None))
+    .order_by(_ATTEMPTS.id)
+)
+_CAPACITY = select(schema.resources.c.name, schema.resources.c.capacity).where(
+    schema.resources.c.study_id == bindparam("study")
+)
+_UPDATE_JOB = update(schema.jobs).where(_JOBS.id == bindparam("job"))
+_UPDATE_ATTEMPT = update(schema.attempts).where(_ATTEMPTS.id == bindparam("attempt"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Row, Select, and_, select
+from sqlalchemy import Row, Select, and_, bindparam, select
 
 from calamint.decide import Decision, Optimizer, Suggestion
 from calamint.decide.booking import free_capacity
@@ -120,16 +120,19 @@ class Mirror:
         self._own = number
         return Memory(number, self.optimizer.origin, self.optimizer.start)
 
-    def sync(self) -> None:
-        """Apply all events that were not seen yet."""
+    def sync(self) -> int:
+        """Apply all events that were not seen yet; returns the revision that the problem has.
+
+        After a change of the problem nothing is applied: `restart` first.
+        """
         with self.database.read() as connection:
-            rows = connection.execute(_events(self.study, self.sequence)).all()
-            if not rows:
-                return
-            measured = connection.execute(_measurements(self.study, self.sequence)).all()
-            memory = connection.execute(
-                select(schema.studies.c.memory).where(schema.studies.c.id == self.study)
-            ).scalar_one()
+            head = connection.execute(_HEAD, {"study": self.study}).one()
+            if head.revision != self.revision or head.sequence == self.sequence:
+                return int(head.revision)
+            since = {"study": self.study, "after": self.sequence}
+            rows = connection.execute(_EVENTS, since).all()
+            measured = connection.execute(_MEASUREMENTS, since).all()
+            memory = connection.execute(_MEMORY, {"study": self.study}).scalar_one()
         values: dict[int, dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
         verdicts = {limit.name for limit in self.problem.constraints if limit.passfail}
@@ -145,6 +148,7 @@ class Mirror:
             else:
                 self._happened(row, values.get(row.sequence, {}), params.get(row.sequence))
             self.sequence, self.last = row.sequence, row.time
+        return int(head.revision)
 
     def _asked(self, row: Row[Any], memory: Memory | None) -> None:
         suggestion = self._suggested(row)
@@ -224,7 +228,12 @@ class Mirror:
             optimizer.add(params, values)
 
 
-def _events(study: int, after: int) -> Select[Any]:
+_STUDIES = schema.studies.c
+_HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_STUDIES.id == bindparam("study"))
+_MEMORY = select(_STUDIES.memory).where(_STUDIES.id == bindparam("study"))
+
+
+def _events() -> Select[Any]:
     """Events with the jobs and the decisions that they are about, in order."""
     events, jobs, decisions = schema.events, schema.jobs, schema.decisions
     return (
@@ -254,15 +263,21 @@ def _events(study: int, after: int) -> Select[Any]:
                 decisions.c.number == jobs.c.decision,
             ),
         )
-        .where(events.c.study_id == study, events.c.sequence > after)
+        .where(events.c.study_id == bindparam("study"), events.c.sequence > bindparam("after"))
         .order_by(events.c.sequence)
     )
 
 
-def _measurements(study: int, after: int) -> Select[Any]:
-    rows = schema.measurements
-    return (
-        select(rows.c.sequence, rows.c.params, rows.c.function, rows.c.value, rows.c.noise)
-        .where(rows.c.study_id == study, rows.c.sequence > after, rows.c.used)
-        .order_by(rows.c.id)
+_EVENTS: Select[Any] = _events()
+_MEASURED = schema.measurements.c
+_MEASUREMENTS: Select[Any] = (
+    select(
+        _MEASURED.sequence, _MEASURED.params, _MEASURED.function, _MEASURED.value, _MEASURED.noise
     )
+    .where(
+        _MEASURED.study_id == bindparam("study"),
+        _MEASURED.sequence > bindparam("after"),
+        _MEASURED.used,
+    )
+    .order_by(_MEASURED.id)
+)

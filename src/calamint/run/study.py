@@ -12,6 +12,7 @@ from calamint.decide import (
     Recommendation,
     Record,
     ResultError,
+    Suggestion,
     VirtualClock,
 )
 from calamint.decide.booking import placement
@@ -24,8 +25,10 @@ from calamint.problem.parameters import Array, finite
 from calamint.problem.spec import from_content
 from calamint.run.database import MEMORY, Database
 from calamint.run.errors import StorageError
+from calamint.run.executors import Executor
 from calamint.run.jobs import Job, JobRecord, owner
 from calamint.run.ledger import Ledger, Measured
+from calamint.run.loop import LEASE, Loop, RunReport, Watch
 from calamint.run.mirror import Mirror
 from calamint.run.opening import find, names, only, open_study
 from calamint.run.settings import Settings, allowed_changes
@@ -54,6 +57,8 @@ class Study:
     acquisition, model, seed, initial, delta, rationality and fantasies are those of `Optimizer`.
     A study that exists goes on as it was created: settings that are given must be the same.
     """
+
+    Exhausted = ExhaustedError
 
     def __init__(
         self,
@@ -147,31 +152,40 @@ class Study:
         lease  seconds after which the job is tried again unless `beat` was called; without it,
                the job stays booked until it is told, failed or cancelled
         """
-        return self._ask(resource, task, lease, None)
+        return self._ask(resource, task, lease)
+
+    def ask_within(self, lease: float, bits: float | None, decide: bool) -> Job | None:
+        """The next job of a run.
+
+        bits    nothing that tells less is booked: `Exhausted` is raised
+        decide  without it, only jobs that wait are started
+        """
+        return self._ask(None, None, lease, bits, decide)
 
     def _ask(
         self,
         resource: str | None,
         task: str | None,
         lease: float | None,
-        least_bits: float | None,
+        bits: float | None = None,
+        decide: bool = True,
     ) -> Job | None:
-        """With `least_bits`, nothing is booked that tells less, and `ExhaustedError` is raised."""
-        self._ledger.reap()
+        if self._mirror.open:
+            self._ledger.reap()
         while True:
             self._sync()
             mirror = self._mirror
             free = mirror.free
             places = mirror.optimizer.places(free, resource, task)
             job = self._start_waiting(free, resource, task, lease)
-            if job is not None or not places:
+            if job is not None or not places or not decide:
                 return job
             number, before = len(mirror.jobs), mirror.optimizer.start
             suggestion, decision = mirror.optimizer.propose(places, number)
-            if least_bits is not None and suggestion.bits:
-                expected = sum(suggestion.bits.values())
-                if expected < least_bits:
-                    raise ExhaustedError(expected)
+            expected = sum(suggestion.bits.values())
+            if bits is not None and suggestion.bits and expected < bits:
+                mirror.optimizer.start = before
+                raise ExhaustedError(expected)
             thought = decision.kind == "full"
             memory = mirror.decided(number).to_json() if thought else None
             contested = free if task is None else None
@@ -180,8 +194,7 @@ class Study:
             ):
                 if decision.kind == "partial":
                     mirror.decided(number)
-                self._sync()
-                return self._job(number, 1, suggestion.resources)
+                return _job(suggestion, 1, suggestion.resources)
             # Others booked, or changed the problem, meanwhile: decide again, knowing that.
             mirror.optimizer.start = before
 
@@ -210,21 +223,43 @@ class Study:
                 continue
             attempt = self._ledger.start(number, place, mirror.revision, owner(), lease)
             if attempt is not None:
-                self._sync()
-                return self._job(number, attempt, place)
+                return _job(mirror.jobs[number], attempt, place)
         return None
-
-    def _job(self, number: int, attempt: int, resources: tuple[str, ...]) -> Job:
-        made = self._mirror.jobs[number]
-        return Job(number, made.task, dict(made.params), resources, attempt, suggestion=made)
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """A job that you want tried: it comes before all others. Returns its number."""
         if task not in self.problem.tasks:
             raise ProblemError(f"task is {task!r}: {nearest(str(task), self.problem.tasks)}")
-        number = self._ledger.enqueue(task, self.problem.space.accept(params))
-        self._sync()
-        return number
+        return self._ledger.enqueue(task, self.problem.space.accept(params))
+
+    def run(
+        self,
+        tasks: object = None,
+        evaluations: int | None = None,
+        seconds: float | None = None,
+        cost: float | None = None,
+        bits: float | None = None,
+        executor: Executor | None = None,
+        watch: Watch | None = None,
+        lease: float = LEASE,
+    ) -> RunReport:
+        """Decide, run and tell jobs until a budget is used up.
+
+        tasks        what each task does: a dict of functions of the parameters, or of commands; a
+                     task that is left out runs the command of its spec
+        evaluations  until the study has so many finished jobs in all, those of earlier runs
+                     included: the same call goes on where a killed one stopped
+        seconds      no more jobs are started after so long
+        cost         until the jobs of the study are expected to have cost so much in all
+        bits         until no measurement is expected to tell so many
+        executor     `Local(timeout=..., folder=...)`, each job in a process of its own; or
+                     `Simulated(durations, clock)`
+        watch        something that shows what happens, such as `cm.Live()`
+
+        Ctrl-C stops asking and lets running jobs finish; pressed again, it cancels them. The study
+        can be resumed after either, and after a crash.
+        """
+        return Loop(self, tasks, evaluations, seconds, cost, bits, executor, watch, lease).run()
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -241,31 +276,30 @@ class Study:
         result is kept, and not used.
         """
         number, attempt = self._read_job(job)
-        self._sync()
-        made = self._mirror.jobs.get(number)
-        if made is None:
-            raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
-        measured, broken = self._read(values, self.problem.tasks[made.task].measures)
+        task = self._task_of(number)
+        measured, broken = self._read(values, self.problem.tasks[task].measures)
         took = None if seconds is None else finite(seconds)
         if seconds is not None and (took is None or took < 0):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
-        used = self._ledger.tell(number, attempt, measured, broken, took)
-        self._sync()
-        return used
+        return self._ledger.tell(number, attempt, measured, broken, took)
 
     def fail(self, job: Job | int, reason: str) -> None:
         """A job ended without a result. What that means is up to its task: `Task(failures=...)`."""
         number, attempt = self._read_job(job)
-        self._sync()
-        made = self._mirror.jobs.get(number)
-        retry = made is not None and self.problem.tasks[made.task].failures == "retry"
+        retry = self.problem.tasks[self._task_of(number)].failures == "retry"
         self._ledger.fail(number, attempt, str(reason), retry)
-        self._sync()
+
+    def _task_of(self, number: int) -> str:
+        if number not in self._mirror.jobs:
+            self._sync()
+        made = self._mirror.jobs.get(number)
+        if made is None:
+            raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
+        return made.task
 
     def cancel(self, job: Job | int) -> None:
         """A job will not be run; its resources are free again."""
         self._ledger.cancel(self._read_job(job)[0])
-        self._sync()
 
     def beat(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew leases; returns jobs that were given to others, or have ended, meanwhile."""
@@ -292,7 +326,6 @@ class Study:
                 )
             read.append((accepted, measured))
         self._ledger.add(read)
-        self._sync()
 
     def _read(
         self, values: Mapping[str, Value], expected: Iterable[str]
@@ -331,7 +364,6 @@ class Study:
                 f"study {self.name!r} was changed meanwhile: open it again, and compare."
             )
         self._mirror.restart(problem, revision)
-        self._sync()
         return changed
 
     # -- looking ------------------------------------------------------------------------------
@@ -353,6 +385,11 @@ class Study:
         """What measuring each function at each point would tell about the optimum, in bits."""
         return self.optimizer.gains(points)
 
+    def look(self) -> Mirror:
+        """What is known of the study in this process, up to date."""
+        self._sync()
+        return self._mirror
+
     @property
     def optimizer(self) -> Optimizer:
         """What decides, with all that was measured: to look at, not to tell."""
@@ -373,11 +410,10 @@ class Study:
         return self.settings.optimizer(problem, self.clock)
 
     def _sync(self) -> None:
-        row = self._ledger.head()
-        if row.revision != self._mirror.revision:
-            self._mirror.restart(self._changed(row.problem), row.revision)
-        if row.sequence != self._mirror.sequence:
-            self._mirror.sync()
+        """See what has happened, and the problem as it is now."""
+        while (revision := self._mirror.sync()) != self._mirror.revision:
+            content = self._ledger.head().problem
+            self._mirror.restart(self._changed(content), revision)
 
     def _changed(self, content: Mapping[str, Any]) -> Problem:
         """The problem as another process changed it."""
@@ -388,3 +424,7 @@ class Study:
                 f"study {self.name!r} was changed by another process, and has functions that cannot"
                 f" be imported ({error}): open it again with the problem that it has now."
             ) from error
+
+
+def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
+    return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=made)

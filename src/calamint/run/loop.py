@@ -1,0 +1,359 @@
+"""Running a study: as soon as a job ends, the next one is decided and started."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, final
+
+from calamint.decide import Recommendation, ResultError, VirtualClock
+from calamint.problem import ProblemError
+from calamint.problem.parameters import finite, whole
+from calamint.run.errors import StorageError
+from calamint.run.executors import Executor, Local, Outcome, TaskError, read_works
+from calamint.run.jobs import Job
+
+LOG = logging.getLogger("calamint")
+LOG.addHandler(logging.NullHandler())
+
+# Seconds that a lease lasts; it is renewed three times as often.
+LEASE = 30.0
+# How long to wait for a job before looking at anything else.
+_LOOK = 0.25
+
+Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
+
+
+@final
+@dataclass(frozen=True)
+class Progress:
+    """What a run is doing.
+
+    running    jobs that run here, with when they started (of `time.monotonic`)
+    places     resources with their capacity        ended    finished jobs by task
+    failed     jobs that failed                     wanted   how many evaluations, if that was said
+    best       the last recommendation              last     the last job that was decided
+    seconds    since the run began                  thinking seconds of those spent on deciding
+    resumed    how many evaluations were there before
+    """
+
+    name: str
+    running: Mapping[Job, float]
+    places: Mapping[str, int]
+    ended: Mapping[str, int]
+    failed: int
+    wanted: int | None
+    best: Recommendation | None
+    last: Job | None
+    seconds: float
+    thinking: float
+    resumed: int
+
+
+class Watch(Protocol):
+    """Something that is told how a run goes."""
+
+    def started(self, progress: Progress, job: Job) -> None: ...
+
+    def ended(self, progress: Progress, outcome: Outcome) -> None: ...
+
+    def look(self, progress: Progress) -> None: ...
+
+    def say(self, sentence: str) -> None: ...
+
+
+@final
+@dataclass(frozen=True)
+class RunReport:
+    """How a run ended: what stopped it, how many jobs ended in it, how long it took, and how much
+    of that was spent on deciding."""
+
+    stopped: Stop
+    evaluations: int
+    failed: int
+    seconds: float
+    thinking: float
+
+    def __str__(self) -> str:
+        why = {
+            "evaluations": "all evaluations were made",
+            "seconds": "the time was over",
+            "cost": "the cost was reached",
+            "bits": "no measurement was expected to tell enough",
+            "interrupted": "it was interrupted",
+        }[self.stopped]
+        share = self.thinking / self.seconds if self.seconds > 0 else 0.0
+        failed = f", {self.failed} of them failed" if self.failed else ""
+        return (
+            f"{self.evaluations} evaluations{failed} in {self.seconds:.1f} s,"
+            f" {share:.0%} of it spent on deciding; it stopped because {why}"
+        )
+
+
+@final
+class Loop:
+    """One run of a study; see `Study.run`."""
+
+    def __init__(
+        self,
+        study: Any,
+        tasks: object,
+        evaluations: int | None,
+        seconds: float | None,
+        cost: float | None,
+        bits: float | None,
+        executor: Executor | None,
+        watch: Watch | None,
+        lease: float,
+    ) -> None:
+        self.study, self.watch = study, watch
+        # Virtual time passes in leaps, and nobody beats meanwhile.
+        self.lease = 1e12 if isinstance(study.clock, VirtualClock) else lease
+        self.evaluations = None if evaluations is None else whole(evaluations, "evaluations", 1)
+        self.limits = {
+            name: _positive(value, name)
+            for name, value in (("seconds", seconds), ("cost", cost), ("bits", bits))
+        }
+        if self.evaluations is None and all(value is None for value in self.limits.values()):
+            raise ProblemError(
+                "no budget is given: write evaluations=, seconds=, cost= or bits=, or several."
+            )
+        self.executor = executor if executor is not None else Local()
+        self.executor.prepare(read_works(study.problem.tasks, tasks), _folder(study))
+        self.running: dict[Job, float] = {}
+        self.best: Recommendation | None = None
+        self.last: Job | None = None
+        self.stopped: Stop | None = None
+        self._presses = 0
+        self._news = False
+        self._done = self._failed = 0
+        self._lost: list[Job] = []
+
+    def run(self) -> RunReport:
+        study = self.study
+        self.began = study.now()
+        mirror = study.look()
+        self._thought = mirror.thinking
+        self.resumed = sum(mirror.ended.values())
+        if self.resumed:
+            self._say(f"Study {study.name!r} goes on after {self.resumed} evaluations.")
+        with self._interrupts(), self._heartbeats():
+            try:
+                while self._step():
+                    pass
+            finally:
+                self.executor.close()
+                for job in list(self.running):
+                    self._give_up(job)
+        assert self.stopped is not None
+        return RunReport(
+            self.stopped,
+            self._done,
+            self._failed,
+            study.now() - self.began,
+            study.look().thinking - self._thought,
+        )
+
+    def _step(self) -> bool:
+        """Start what can be started, then wait for something to end; False when all is over."""
+        for job in self._lost:
+            if job in self.running:  # somebody else has it now
+                self.executor.stop(job)
+        self._lost = []
+        waits = self._fill()
+        if not self.running and (self.stopped is not None) and not waits:
+            return False
+        if self._presses > 1:
+            for job in list(self.running):
+                self.executor.stop(job)
+        if self._news and self.watch is not None:
+            self._news = False
+            self.best = self.study.recommend()
+        self._look()
+        for outcome in self.executor.wait(_LOOK):
+            self._end(outcome)
+        return True
+
+    def _fill(self) -> bool:
+        """Start jobs while there is room; whether jobs are waiting to be tried again."""
+        while self._presses == 0:
+            reason = self._spent()
+            job = None
+            try:
+                job = self.study.ask_within(self.lease, self.limits["bits"], reason is None)
+            except self.study.Exhausted:
+                reason = "bits"
+            if job is None:
+                self.stopped = reason
+                return reason is not None and bool(self.study.look().waiting)
+            self.last = job
+            LOG.info("%s", job)
+            self.running[job] = time.monotonic()
+            self.executor.start(job)
+            if self.watch is not None:
+                self.watch.started(self._progress(), job)
+        self.stopped = "interrupted"
+        return False
+
+    def _spent(self) -> Stop | None:
+        """Which budget is used up by what has ended and what is under way."""
+        mirror = self.study.look()
+        under_way = mirror.optimizer.pending
+        made = sum(mirror.ended.values()) + len(under_way)
+        if self.evaluations is not None and made >= self.evaluations:
+            return "evaluations"
+        most = self.limits["seconds"]
+        if most is not None and self.study.now() - self.began >= most:
+            return "seconds"
+        most = self.limits["cost"]
+        if most is not None and mirror.spent + sum(job.cost for job in under_way) >= most:
+            return "cost"
+        return "bits" if self.stopped == "bits" else None
+
+    def _end(self, outcome: Outcome) -> None:
+        job = outcome.job
+        self.running.pop(job, None)
+        if outcome.unloadable is not None:
+            self._patiently(lambda: self.study.cancel(job))
+            raise TaskError(f"task {job.task!r} cannot be run: {outcome.unloadable}.")
+        if self._presses > 1 and outcome.error is not None:
+            self._give_up(job)
+            return
+        error = outcome.error
+        if error is None:
+            try:
+                values = _named(outcome.values, self.study.problem.tasks[job.task].measures)
+                self._patiently(lambda: self.study.tell(job, values, outcome.seconds))
+            except ResultError as refused:
+                error = f"its result was refused: {refused}"
+        if error is not None:
+            LOG.warning("job %d failed: %s", job.number, error)
+            self._failed += 1
+            try:
+                self._patiently(lambda: self.study.fail(job, error))
+            except ResultError:
+                LOG.info("job %d had ended before", job.number)
+        else:
+            LOG.info("job %d ended: %s", job.number, outcome.values)
+        self._done += 1
+        self._news = True
+        if self.watch is not None:
+            self.watch.ended(
+                self._progress(), Outcome(job, outcome.values, error, None, outcome.seconds)
+            )
+
+    def _give_up(self, job: Job) -> None:
+        """A job will not end here: another run may decide otherwise."""
+        self.running.pop(job, None)
+        try:
+            self.study.cancel(job)
+        except ProblemError as error:
+            LOG.info("job %d was not cancelled: %s", job.number, error)
+
+    def _patiently(self, write: Callable[[], object]) -> None:
+        """A result that cost hours is not given up because the disk is full for a moment."""
+        for pause in (0.5, 1.0, 2.0, 4.0):
+            try:
+                write()
+                return
+            except StorageError as error:
+                self._say(f"{error} Trying again in {pause:g} s.")
+                time.sleep(pause)
+        write()
+
+    def _progress(self) -> Progress:
+        mirror = self.study.look()
+        seconds = self.study.now() - self.began
+        return Progress(
+            self.study.name,
+            dict(self.running),
+            self.study.problem.resources,
+            dict(mirror.ended),
+            self._failed,
+            self.evaluations,
+            self.best,
+            self.last,
+            seconds,
+            mirror.thinking - self._thought,
+            self.resumed,
+        )
+
+    def _look(self) -> None:
+        if self.watch is not None:
+            self.watch.look(self._progress())
+
+    def _say(self, sentence: str) -> None:
+        LOG.info("%s", sentence)
+        if self.watch is not None:
+            self.watch.say(sentence)
+
+    @contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """The first Ctrl-C lets running jobs end, the second ends them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def pressed(number: int, frame: object) -> None:  # noqa: ARG001
+            self._presses += 1
+            if self._presses == 1:
+                self._say("No more jobs are started. Press Ctrl-C again to end those that run.")
+            else:
+                self._say("Ending the jobs that run.")
+
+        before = {number: signal.signal(number, pressed) for number in (signal.SIGINT,)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def _heartbeats(self) -> Iterator[None]:
+        """Renew the leases of running jobs, also while a decision is being made."""
+        if isinstance(self.study.clock, VirtualClock):
+            yield
+            return
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(self.lease / 3):
+                try:
+                    self._lost = self.study.beat(list(self.running), self.lease)
+                except StorageError as error:
+                    LOG.warning("a heartbeat failed: %s", error)
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _positive(value: object, name: str) -> float | None:
+    number = finite(value)
+    if value is not None and (number is None or number <= 0):
+        raise ProblemError(f"{name} is {value!r}: write a positive number.")
+    return number if value is not None else None
+
+
+def _named(values: Any, measures: tuple[str, ...]) -> Any:
+    """A plain number is the value of the only function."""
+    if not isinstance(values, Mapping) and len(measures) == 1:
+        return {measures[0]: values}
+    return values
+
+
+def _folder(study: Any) -> Path | None:
+    """Where the files of jobs are kept: beside the database."""
+    path = study.database.path
+    if path is None:
+        return None
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in study.name)
+    return Path(f"{path}.jobs") / safe
