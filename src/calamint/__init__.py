@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     )
     from calamint.model import Model
     from calamint.problem import Choice, Constraint, Integer, Problem, ProblemError, Real, Task
+    from calamint.run import Job, Local, Simulated, StorageError, Study
+    from calamint.show.live import Live
 
 __version__ = "0.1.0"
 
@@ -21,6 +23,9 @@ __all__ = [
     "Choice",
     "Constraint",
     "Integer",
+    "Job",
+    "Live",
+    "Local",
     "Model",
     "Optimizer",
     "Prediction",
@@ -29,6 +34,9 @@ __all__ = [
     "Real",
     "Recommendation",
     "ResultError",
+    "Simulated",
+    "StorageError",
+    "Study",
     "Suggestion",
     "Task",
     "optimize",
@@ -46,6 +54,8 @@ _ROOMS = {
         "Suggestion",
         "optimize",
     ),
+    "run": ("Job", "Local", "Simulated", "StorageError", "Study"),
+    "show.live": ("Live",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -242,6 +242,10 @@ class Ledger:
         with self.database.read() as connection:
             return self._study(connection)
 
+    def open_attempts(self) -> Sequence[Row[Any]]:
+        with self.database.read() as connection:
+            return self._open_attempts(connection)
+
     def change(self, problem: Problem, revision: int, changes: Sequence[str]) -> int | None:
         """Another problem: its revision, or None if others changed it since `revision`."""
         with self.database.write() as connection:

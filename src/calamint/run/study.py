@@ -1,7 +1,8 @@
 """A study: an optimiser whose every step is stored before it is answered."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, final
 
 from calamint.acquire import Acquisition
@@ -32,6 +33,7 @@ from calamint.run.loop import LEASE, Loop, RunReport, Watch
 from calamint.run.mirror import Mirror
 from calamint.run.opening import find, names, only, open_study
 from calamint.run.settings import Settings, allowed_changes
+from calamint.run.tables import columns_of, read_table, rows_of, write_csv
 
 
 @final
@@ -327,6 +329,33 @@ class Study:
             read.append((accepted, measured))
         self._ledger.add(read)
 
+    def add_table(self, table: Any) -> int:
+        """Measurements from a CSV file, a DataFrame or a list of dicts, all of them or none.
+
+        A column for every parameter and for the functions that were measured; `latency_error` is
+        the standard error of `latency`. Returns how many rows there were.
+        """
+        rows = read_table(self.problem, table)
+        self.add_all(rows)
+        return len(rows)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write what was measured, a row for each finished job; `add_table` reads it."""
+        with Path(path).open("w", newline="") as file:
+            write_csv(self.table(), columns_of(self.problem), file)
+
+    def to_pandas(self) -> Any:
+        """What was measured as a DataFrame, a row for each finished job."""
+        try:
+            import pandas
+        except ImportError:
+            raise ProblemError("to_pandas needs pandas: pip install pandas.") from None
+        return pandas.DataFrame(self.table(), columns=columns_of(self.problem))
+
+    def table(self) -> list[dict[str, Any]]:
+        """What was measured, a row for each finished job."""
+        return rows_of(self.problem, self.history)
+
     def _read(
         self, values: Mapping[str, Value], expected: Iterable[str]
     ) -> tuple[Measured, dict[str, str]]:
@@ -384,6 +413,10 @@ class Study:
     def gains(self, points: Any) -> dict[str, Array]:
         """What measuring each function at each point would tell about the optimum, in bits."""
         return self.optimizer.gains(points)
+
+    def attempts(self) -> Sequence[Any]:
+        """Attempts that have resources: `job`, `number`, `owner`, `started`, `lease_until`."""
+        return self._ledger.open_attempts()
 
     def look(self) -> Mirror:
         """What is known of the study in this process, up to date."""

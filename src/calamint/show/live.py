@@ -1,0 +1,132 @@
+"""What a run is doing, as it happens: a table that is drawn again and again, or plain lines."""
+
+import time
+from collections import Counter
+from typing import Any, final
+
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.table import Table
+from rich.text import Text
+
+from calamint.run.executors import Outcome
+from calamint.run.jobs import Job
+from calamint.run.loop import Progress, Watch
+
+
+@final
+class Live(Watch):
+    """Shows a run in a terminal; elsewhere, a line for every job that ends.
+
+    study.run(tasks, evaluations=60, watch=cm.Live())
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console if console is not None else Console()
+        self._live: RichLive | None = None
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the last table standing."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, sentence: str) -> None:
+        self.console.print(Text(sentence))
+
+    def started(self, progress: Progress, job: Job) -> None:  # noqa: ARG002
+        self.look(progress)
+
+    def ended(self, progress: Progress, outcome: Outcome) -> None:
+        if not self.console.is_terminal:
+            self.console.print(Text(_line(progress, outcome)), soft_wrap=True)
+
+    def look(self, progress: Progress) -> None:
+        if not self.console.is_terminal:
+            return
+        if self._live is None:
+            self._live = RichLive(console=self.console, auto_refresh=False)
+            self._live.start()
+        self._live.update(picture(progress), refresh=True)
+
+
+def _line(progress: Progress, outcome: Outcome) -> str:
+    job = outcome.job
+    inputs = ", ".join(f"{name} = {_short(value)}" for name, value in job.params.items())
+    found = f"failed: {outcome.error}" if outcome.error else str(_values(outcome.values))
+    total = sum(progress.ended.values())
+    of = f"/{progress.wanted}" if progress.wanted else ""
+    bits = f", {sum(job.bits.values()):.2f} bits were expected" if job.bits else ""
+    return (
+        f"{total}{of} {job.task} on {'+'.join(job.resources)} at {inputs}: {found}"
+        f" ({outcome.seconds:.1f} s{bits})"
+    )
+
+
+def picture(progress: Progress) -> Group:
+    """Resources with what they run, and what is known so far."""
+    table = Table(expand=True, title=f"Study {progress.name}", title_justify="left")
+    table.add_column("resource", no_wrap=True)
+    table.add_column("runs", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("for", justify="right", no_wrap=True)
+    now = time.monotonic()
+    for resource, capacity in progress.places.items():
+        here = [
+            (job, began) for job, began in progress.running.items() if resource in job.resources
+        ]
+        for slot in range(capacity):
+            if slot < len(here):
+                job, began = here[slot]
+                inputs = ", ".join(f"{k} = {_short(v)}" for k, v in job.params.items())
+                again = f" (attempt {job.attempt})" if job.attempt > 1 else ""
+                table.add_row(
+                    resource, f"{job.task} {job.number}{again}: {inputs}", _span(now - began)
+                )
+            else:
+                table.add_row(resource, Text("free", style="dim"), "")
+    return Group(
+        table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in _facts(progress))
+    )
+
+
+def _facts(progress: Progress) -> list[str]:
+    ended = Counter(progress.ended)
+    of = f" of {progress.wanted}" if progress.wanted else ""
+    each = ", ".join(f"{task} {count}" for task, count in ended.items()) or "none yet"
+    failed = f", {progress.failed} failed" if progress.failed else ""
+    lines = [f"Evaluations: {sum(ended.values())}{of} ({each}{failed})"]
+    if progress.best is not None:
+        lines.append(f"Best: {progress.best}")
+    if progress.last is not None:
+        job = progress.last
+        bits = f"{sum(job.bits.values()):.3g} bits" if job.bits else "no bits"
+        lines.append(
+            f"Last decision: {job.task}, {bits}, {1000 * job.seconds:.0f} ms ({job.update})"
+        )
+    share = progress.thinking / progress.seconds if progress.seconds > 0 else 0.0
+    lines.append(f"Time: {_span(progress.seconds)}, {share:.0%} spent on deciding")
+    return lines
+
+
+def _span(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _values(values: Any) -> str:
+    if isinstance(values, dict):
+        return ", ".join(f"{name} = {_short(value)}" for name, value in values.items())
+    return _short(values)

@@ -1,0 +1,465 @@
+"""The command line: a whole optimisation without writing Python."""
+
+import importlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from calamint.problem import Problem, ProblemError
+from calamint.run.database import Database
+from calamint.run.errors import StorageError
+from calamint.run.executors import Local
+from calamint.run.opening import names
+from calamint.run.study import Study
+from calamint.run.tables import columns_of, read_text, write_csv
+from calamint.show.doctor import examine
+from calamint.show.live import Live
+
+# What a script can tell by the exit code; 2 is a wrong command line.
+FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
+
+app = typer.Typer(
+    name="calamint",
+    help="Which measurement to make next, at which input, on which machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 nothing can start now,"
+    " 4 the storage cannot be used, 130 interrupted.",
+)
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+Storage = Annotated[
+    str,
+    typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE", help="sqlite:///path.db"),
+]
+Name = Annotated[
+    str | None, typer.Option("--name", "-n", help="Of the study, if there are several.")
+]
+As = Annotated[Format, typer.Option("--format", "-f", help="How to write the answer.")]
+JobNumber = Annotated[int, typer.Argument(help="The number that ask gave.")]
+DEFAULT = "sqlite:///calamint.db"
+
+
+def _open(storage: str, name: str | None) -> Study:
+    database = Database(storage)
+    found = name if name is not None else None
+    sys.path.insert(0, "")  # problems may name functions of modules here
+    return Study.load(database, found)
+
+
+def read_problem(source: str) -> Problem:
+    """A problem from a TOML or JSON file, or `module:name`."""
+    if source.endswith((".toml", ".json")):
+        try:
+            text = Path(source).read_text()
+        except OSError as error:
+            raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
+        sys.path.insert(0, "")
+        return Problem.from_toml(text) if source.endswith(".toml") else Problem.from_json(text)
+    found = _import(source, "a spec ending in .toml or .json, or 'module:problem'")
+    if not isinstance(found, Problem):
+        raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
+    return found
+
+
+def _import(path: str, what: str) -> Any:
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise ProblemError(f"{path!r} is not {what}.")
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
+
+
+@app.command(epilog="Example: calamint init problem.toml --storage sqlite:///nn.db")
+def init(
+    spec: Annotated[str, typer.Argument(help="A TOML or JSON file, or module:problem.")],
+    storage: Storage = DEFAULT,
+    name: Annotated[str, typer.Option("--name", "-n", help="Of the study.")] = "study",
+    seed: Annotated[int | None, typer.Option(help="Another one gives another sequence.")] = None,
+    acquisition: Annotated[str | None, typer.Option(help="How to decide; pesc by default.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Accepted risk of infeasibility.")] = None,
+    rationality: Annotated[
+        float | None, typer.Option(help="Share of the time that full updates may take.")
+    ] = None,
+) -> None:
+    """Create a study from a problem, or check that it is there."""
+    problem = read_problem(spec)
+    database = Database(storage)
+    existed = name in names(database)
+    study = Study(
+        problem,
+        database,
+        name,
+        seed=seed,
+        acquisition=acquisition,
+        delta=delta,
+        rationality=rationality,
+    )
+    typer.echo(problem.describe())
+    done = sum(study.look().ended.values())
+    state = f"was there already, with {done} evaluations" if existed else "is ready"
+    typer.echo(f"\nStudy {name!r} {state} in {database.where}.")
+
+
+@app.command(epilog="Example: calamint run --evaluations 60 --storage sqlite:///nn.db")
+def run(
+    spec: Annotated[
+        str | None, typer.Argument(help="Create the study from it, if it is not there.")
+    ] = None,
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    evaluations: Annotated[int | None, typer.Option(help="In all, earlier ones included.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="After which no job is started.")] = None,
+    cost: Annotated[float | None, typer.Option(help="In all, as it is expected.")] = None,
+    bits: Annotated[float | None, typer.Option(help="The least that a job must tell.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that a job may take.")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="module:name of a dict of functions by task.")
+    ] = None,
+) -> None:
+    """Decide and run jobs until a budget is used up; go on where an earlier run stopped."""
+    if spec is not None:
+        study = Study(read_problem(spec), Database(storage), name or "study")
+    else:
+        study = _open(storage, name)
+    works = None if tasks is None else _import(tasks, "'module:name' of a dict")
+    console = Console()
+    with Live(console) as live:
+        report = study.run(
+            works, evaluations, seconds, cost, bits, executor=Local(timeout), watch=live
+        )
+    console.print(f"{report}.", highlight=False)
+    if study.history:
+        console.print(f"Recommended: {study.recommend()}", highlight=False)
+    console.print(f"Everything is in {study.database.where}.", highlight=False, soft_wrap=True)
+    if report.stopped == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command(epilog="Example: calamint status --format json")
+def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
+    """How far a study is."""
+    study = _open(storage, name)
+    mirror = study.look()
+    jobs = study.jobs
+    states = Counter(job.state for job in jobs)
+    best = study.recommend() if study.history else None
+    facts: dict[str, Any] = {
+        "study": study.name,
+        "storage": study.database.where,
+        "evaluations": sum(mirror.ended.values()),
+        **{f"ended {task}": mirror.ended[task] for task in study.problem.tasks},
+        **{state: states[state] for state in ("waiting", "running", "failed", "cancelled")},
+        "seconds of deciding": round(mirror.thinking, 3),
+        "recommended": None if best is None else best.params,
+        "objective": None if best is None else best.objective,
+        "probability": None if best is None else best.probability,
+    }
+    _print([facts], format, upright=True)
+
+
+@app.command(epilog="Example: calamint ask --task profile --format json")
+def ask(
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Only on this resource.")] = None,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """Book the next job, and say what to run; exit code 3 if nothing can start now."""
+    job = _open(storage, name).ask(resource, task)
+    if job is None:
+        typer.echo("Nothing can start now: tell, fail or cancel a job first.", err=True)
+        raise typer.Exit(NOTHING_TO_DO)
+    if format is Format.table:
+        typer.echo(str(job))
+        return
+    row = {
+        "job": job.number,
+        "task": job.task,
+        "resources": list(job.resources),
+        "params": job.params,
+        "bits": job.bits,
+        "cost": job.cost,
+        "update": job.update,
+    }
+    _print([row], format)
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign or not key:
+            raise ProblemError(f"{word!r} is not name=value: write such as error=0.07.")
+        pairs[key] = value
+    return pairs
+
+
+def _value(text: str) -> Any:
+    """0.07, or 0.07,0.01 with its standard error, or true or false."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    numbers = text.split(",")
+    with suppress(ValueError):
+        read = [float(number) for number in numbers]
+        return read[0] if len(read) == 1 else tuple(read)
+    return text
+
+
+@app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3,0.1 converges=true")
+def tell(
+    job: JobNumber,
+    values: Annotated[
+        list[str] | None, typer.Argument(help="name=value, or name=value,standard_error")
+    ] = None,
+    json_text: Annotated[
+        str | None, typer.Option("--json", help="The values as JSON; - reads standard input.")
+    ] = None,
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    seconds: Annotated[float | None, typer.Option(help="How long it took.")] = None,
+) -> None:
+    """What a job measured."""
+    if json_text is not None:
+        text = sys.stdin.read() if json_text == "-" else json_text
+        try:
+            read = json.loads(text)
+        except ValueError as error:
+            raise ProblemError(f"the values are not JSON: {error}.") from error
+    else:
+        read = {key: _value(text) for key, text in _pairs(values or []).items()}
+    used = _open(storage, name).tell(job, read, seconds)
+    typer.echo(f"Job {job} is told." if used else f"Job {job} had ended: kept, and not used.")
+
+
+@app.command(epilog='Example: calamint fail 3 "the solver diverged"')
+def fail(
+    job: JobNumber,
+    reason: Annotated[str, typer.Argument(help="Why, in words.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """A job ended without a result."""
+    _open(storage, name).fail(job, reason)
+    typer.echo(f"Job {job} is recorded as failed.")
+
+
+@app.command(epilog="Example: calamint cancel 3")
+def cancel(job: JobNumber, storage: Storage = DEFAULT, name: Name = None) -> None:
+    """A job will not be run; its resources are free again."""
+    _open(storage, name).cancel(job)
+    typer.echo(f"Job {job} is cancelled.")
+
+
+@app.command(epilog="Example: calamint enqueue train learning_rate=0.01 width=64")
+def enqueue(
+    task: Annotated[str, typer.Argument(help="Which task.")],
+    params: Annotated[list[str], typer.Argument(help="name=value for every parameter")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """Have an input tried before anything else."""
+    study = _open(storage, name)
+    number = study.enqueue(task, _params(study, params))
+    typer.echo(f"Job {number} waits to be asked for.")
+
+
+def _params(study: Study, words: Sequence[str]) -> dict[str, Any]:
+    known = study.problem.space.parameters
+    return {
+        key: read_text(known[key], text) if key in known else text
+        for key, text in _pairs(words).items()
+    }
+
+
+@app.command(epilog="Example: calamint recommend --delta 0.01 --format json")
+def recommend(
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    delta: Annotated[float | None, typer.Option(help="Accepted risk of infeasibility.")] = None,
+    observed: Annotated[bool, typer.Option(help="Only inputs that were measured.")] = False,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """Where the constrained optimum is believed to be."""
+    study = _open(storage, name)
+    best = study.recommend(delta, "observed" if observed else "believed")
+    if format is Format.table:
+        typer.echo(str(best))
+        return
+    row = {
+        "params": best.params,
+        "objective": best.objective,
+        "probability": best.probability,
+        "confident": best.confident,
+    }
+    _print([row], format)
+
+
+@app.command(epilog="Example: calamint jobs --state failed")
+def jobs(
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    state: Annotated[str | None, typer.Option(help="Only those in this state.")] = None,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """All jobs, with their states."""
+    rows = [
+        {
+            "job": job.number,
+            "task": job.task,
+            "state": job.state,
+            "attempts": job.attempts,
+            "params": job.params,
+            "values": job.values,
+            "bits": round(sum(job.bits.values()), 4) if job.bits else None,
+            "update": job.update,
+            "created": datetime.fromtimestamp(job.created).isoformat(" ", "seconds"),
+            "seconds": None if job.seconds is None else round(job.seconds, 3),
+            "reason": job.reason,
+        }
+        for job in _open(storage, name).jobs
+        if state is None or job.state == state
+    ]
+    _print(rows, format)
+
+
+@app.command(epilog="Example: calamint history --format csv")
+def history(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
+    """What was measured, in order."""
+    study = _open(storage, name)
+    _print(study.table(), format, columns_of(study.problem))
+
+
+@app.command(epilog="Example: calamint export measurements.csv")
+def export(
+    path: Annotated[Path, typer.Argument(help="A .csv or .json file.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """Write what was measured to a file."""
+    study = _open(storage, name)
+    if path.suffix == ".json":
+        path.write_text(json.dumps(study.table(), indent=2) + "\n")
+    elif path.suffix == ".csv":
+        study.to_csv(path)
+    else:
+        raise ProblemError(f"the file is {str(path)!r}: write one ending in .csv or .json.")
+    typer.echo(f"{len(study.history)} rows are in {path}.")
+
+
+@app.command("import", epilog="Example: calamint import earlier.csv")
+def import_(
+    path: Annotated[Path, typer.Argument(help="A CSV file, a column for each parameter.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """Add measurements from elsewhere."""
+    count = _open(storage, name).add_table(path)
+    typer.echo(f"{count} rows were added.")
+
+
+@app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")
+def gains(
+    params: Annotated[list[str], typer.Argument(help="name=value for every parameter")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """How many bits a measurement of each function would tell at an input."""
+    study = _open(storage, name)
+    found = study.gains([_params(study, params)])
+    _print([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)
+
+
+@app.command(epilog="Example: calamint doctor --storage sqlite:///nn.db")
+def doctor(
+    storage: Annotated[
+        str | None, typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE")
+    ] = None,
+) -> None:
+    """Check the installation, and a storage, and say what is wrong."""
+    findings = examine(storage)
+    for finding in findings:
+        typer.echo(f"{'ok   ' if finding.well else 'WRONG'} {finding.sentence}")
+    if not all(finding.well for finding in findings):
+        raise typer.Exit(FAILED)
+
+
+def _print(
+    rows: Sequence[Mapping[str, Any]],
+    form: Format,
+    columns: Sequence[str] | None = None,
+    upright: bool = False,
+) -> None:
+    if form is Format.json:
+        typer.echo(json.dumps(rows[0] if upright else list(rows), indent=2))
+        return
+    columns = list(rows[0]) if columns is None and rows else list(columns or ())
+    if form is Format.csv:
+        flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
+        write_csv(flat, columns, sys.stdout)
+        return
+    table = Table()
+    if upright:
+        table.add_column("")
+        table.add_column("")
+        for key, value in rows[0].items():
+            table.add_row(key, _cell(value, _words))
+    else:
+        for column in columns:
+            table.add_column(column)
+        for row in rows:
+            table.add_row(*(_cell(row.get(column), _words) for column in columns))
+    Console().print(table if rows else "None.")
+
+
+def _cell(value: Any, nested: Callable[[Any], str]) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if nested is _words else repr(value)
+    return nested(value) if isinstance(value, dict | list | tuple) else str(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_cell(entry, _words)}" for key, entry in value.items())
+    return ", ".join(_cell(entry, _words) for entry in value)
+
+
+def main() -> None:
+    """The program; mistakes are one sentence and an exit code."""
+    try:
+        app()
+    except StorageError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(STORAGE)
+    except ProblemError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()
