@@ -172,11 +172,11 @@ class Study:
         bits: float | None = None,
         decide: bool = True,
     ) -> Job | None:
-        if self._mirror.open:
-            self._ledger.reap()
         while True:
             self._sync()
             mirror = self._mirror
+            if mirror.open and self._ledger.reap():
+                self._sync()
             free = mirror.free
             places = mirror.optimizer.places(free, resource, task)
             job = self._start_waiting(free, resource, task, lease)

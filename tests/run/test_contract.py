@@ -1,0 +1,335 @@
+"""What every storage promises; each test runs on all of them."""
+
+import math
+
+import pytest
+from tests.run.cases import SQUARE, decoupled, quick, values_of
+
+import calamint as cm
+from calamint.run.database import Database
+
+
+class Storage:
+    """A storage that can be opened again."""
+
+    def __init__(self, url):
+        self.url, self.database = url, None
+
+    def open(self):
+        if self.url != "sqlite://":
+            return Database(self.url)  # as another process would
+        self.database = self.database or Database(self.url)
+        return self.database
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def storage(request, tmp_path):
+    return Storage("sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'a.db'}")
+
+
+@pytest.fixture
+def study(storage):
+    return quick(storage=storage.open())
+
+
+def reopened(storage, **settings):
+    return quick(storage=storage.open(), **settings)
+
+
+def finish(study, job):
+    return study.tell(job, values_of(job.task, job.params))
+
+
+def test_what_was_told_is_there_when_it_is_opened_again(storage, study):
+    jobs = [study.ask(), study.ask()]
+    for job in jobs:
+        assert finish(study, job)
+    again = reopened(storage)
+    assert [record.params for record in again.history] == [job.params for job in jobs]
+    assert again.history == study.history
+    assert [record.state for record in again.jobs] == ["done", "done"]
+    assert again.jobs == study.jobs
+
+
+def test_capacity_is_shared_by_all_who_open_it(storage, study):
+    other = reopened(storage)
+    jobs = [study.ask(), other.ask(), study.ask()]
+    assert sorted(name for job in jobs for name in job.resources) == ["hall", "hall", "office"]
+    assert other.ask() is None
+    assert study.ask() is None
+    assert len({job.number for job in jobs}) == 3
+    finish(other, jobs[0])
+    assert study.ask().resources == jobs[0].resources
+
+
+def test_a_second_tell_changes_nothing(storage, study):
+    job = study.ask()
+    finish(study, job)
+    before = study.history, study.jobs
+    for again in (study, reopened(storage)):
+        with pytest.raises(cm.ResultError, match="already told: nothing was changed"):
+            finish(again, job)
+        with pytest.raises(cm.ResultError, match="already told"):
+            again.fail(job, "no")
+        with pytest.raises(cm.ResultError, match="already done"):
+            again.cancel(job)
+    assert (study.history, study.jobs) == before
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (17, "not asked for"),
+        ("0", "write what ask"),
+        (True, "write what ask"),
+        (None, "write what"),
+    ],
+)
+def test_jobs_that_are_none(study, job, words):
+    with pytest.raises(cm.ResultError, match=words):
+        study.tell(job, {"f": 1.0})
+
+
+def test_results_that_are_refused_change_nothing(study):
+    job = study.ask(task="price")
+    for values in ({}, {"c": 1.0}, {"f": "much"}, 3.0, {"f": (1.0, -1.0)}):
+        with pytest.raises(cm.ResultError):
+            study.tell(job, values)
+    with pytest.raises(cm.ResultError, match="seconds"):
+        study.tell(job, {"f": 1.0}, seconds=-1)
+    assert study.history == []
+    assert study.tell(job.number, {"f": (1.0, 0.5)}, seconds=4.0)
+    assert study.jobs[0].values == {"f": 1.0}
+    assert study.jobs[0].seconds == 4.0
+
+
+def test_a_result_with_nan_keeps_the_rest_and_fails(storage):
+    problem = cm.Problem(SQUARE, minimize="f", constraints=["c >= 0"])
+    study = quick(problem, storage.open())
+    job = study.ask()
+    study.tell(job, {"f": 1.5, "c": math.nan})
+    again = quick(problem, storage.open())
+    for one in (study, again):
+        assert one.history[0].values == {"f": 1.5}
+        assert one.jobs[0].state == "failed"
+        assert "c is nan" in one.jobs[0].reason
+        assert one.predict(job.params)["evaluate_works"].probability < 0.5
+
+
+def test_failures_are_learnt_or_tried_again_as_the_task_says(storage, study):
+    price, weigh = study.ask(task="price"), study.ask(task="weigh")
+    study.fail(price, "diverged")
+    assert study.jobs[0].state == "failed"
+    assert study.jobs[0].reason == "diverged"
+    study.fail(weigh, "the scale is gone")
+    assert study.jobs[1].state == "waiting"
+    again = reopened(storage)
+    assert [name for name, _ in again.optimizer.failures] == [study.optimizer.failures[0][0]]
+    assert "price_works" in again.predict(price.params).functions
+
+
+def test_a_job_is_tried_again_after_a_pause_and_not_for_ever(storage):
+    study = quick(storage=storage.open(), attempts=3, pause=0.0)
+    first = study.ask(task="weigh")
+    for attempt in (1, 2, 3):
+        job = first if attempt == 1 else study.ask(task="weigh")
+        assert (job.number, job.attempt, job.params) == (first.number, attempt, first.params)
+        study.fail(job, f"reason {attempt}")
+    assert study.jobs[0].state == "failed"
+    assert study.jobs[0].reason == "reason 3"
+    assert study.ask(task="weigh").number != first.number
+
+
+def test_pauses_grow(storage):
+    study = quick(storage=storage.open(), pause=100.0)
+    job = study.ask(task="weigh")
+    study.fail(job, "no")
+    assert study.ask(task="weigh").number != job.number  # it is not its time yet
+    waiting = study.look().waiting[job.number] - study.now()
+    assert 95 < waiting <= 100
+
+
+def test_a_lease_that_runs_out_returns_the_job(storage):
+    study = quick(storage=storage.open(), pause=0.0)
+    job = study.ask(task="price", lease=1000.0)
+    assert study.beat([job], lease=-1.0) == []  # over already
+    other = reopened(storage)
+    taken = other.ask(task="price")
+    assert (taken.number, taken.attempt) == (job.number, 2)
+    assert study.beat([job], lease=10.0) == [job]  # it is somebody else's now
+    # The late result of the first attempt finishes the job; the second one is kept, not used.
+    assert study.tell(job, {"f": 1.0})
+    assert other.look().open  # its resources are in use until it ends
+    assert not other.tell(taken, {"f": 2.0})
+    assert not other.look().open
+    for one in (study, other, reopened(storage)):
+        assert [record.values for record in one.history] == [{"f": 1.0}]
+    with pytest.raises(cm.ResultError, match="already told"):
+        other.tell(taken, {"f": 2.0})
+
+
+def test_a_late_failure_does_not_hurt_the_second_attempt(storage):
+    study = quick(storage=storage.open(), pause=0.0)
+    job = study.ask(task="price", lease=-1.0)
+    second = study.ask(task="price")
+    assert second.attempt == 2
+    study.fail(job, "too late to matter")
+    assert study.jobs[0].state == "running"
+    assert study.tell(second, {"f": 3.0})
+
+
+def test_a_job_without_lease_is_never_taken_away(storage, study):
+    job = study.ask(task="price")
+    assert reopened(storage).ask(task="price") is None
+    assert finish(study, job)
+
+
+def test_lost_jobs_fail_in_the_end(storage):
+    study = quick(storage=storage.open(), attempts=2, pause=0.0)
+    for attempt in (1, 2):
+        assert study.ask(task="price", lease=-1.0).attempt == attempt
+    assert study.ask(task="price").number == 1
+    assert study.jobs[0].state == "failed"
+    assert "owner is gone" in study.jobs[0].reason
+
+
+def test_cancelled_jobs_give_their_resources_back(storage, study):
+    job = study.ask(task="price")
+    study.cancel(job)
+    assert study.jobs[0].state == "cancelled"
+    assert reopened(storage).ask(task="price") is not None
+    assert study.tell(job, {"f": 1.0}) is False  # kept, and not used
+    assert reopened(storage).history == []
+
+
+def test_enqueued_jobs_come_first(storage, study):
+    number = study.enqueue("weigh", {"x": 0.25, "y": 0.5})
+    assert study.jobs[0].state == "waiting"
+    job = reopened(storage).ask()
+    assert (job.number, job.task, job.params) == (number, "weigh", {"x": 0.25, "y": 0.5})
+    assert job.update == "enqueued"
+    finish(study, job)
+    assert study.history[0].params == {"x": 0.25, "y": 0.5}
+    with pytest.raises(cm.ProblemError, match="did you mean 'weigh'"):
+        study.enqueue("wiegh", {"x": 0.5, "y": 0.5})
+    with pytest.raises(cm.ProblemError):
+        study.enqueue("weigh", {"x": 2, "y": 0.5})
+
+
+def test_measurements_from_elsewhere(storage, study):
+    study.add({"x": 0.1, "y": 0.2}, {"c": (1.3, 0.1)})
+    study.add_all([({"x": v, "y": v}, {"f": v, "c": v}) for v in (0.1, 0.2)])
+    before = study.history
+    with pytest.raises(cm.ProblemError, match="row 1"):
+        study.add_all([({"x": 0.1, "y": 0.2}, {"f": 1.0}), ({"x": 7, "y": 0.2}, {"f": 1.0})])
+    with pytest.raises(cm.ResultError, match="leave it out"):
+        study.add({"x": 0.1, "y": 0.2}, {"f": math.nan})
+    again = reopened(storage)
+    assert again.history == before == study.history
+    assert len(before) == 3
+    assert again.optimizer.predict({"x": 0.1, "y": 0.2}) == study.predict({"x": 0.1, "y": 0.2})
+
+
+def test_another_problem_is_refused_and_the_difference_named(storage, study):
+    other = decoupled(resources={"office": 2, "hall": 2})
+    with pytest.raises(cm.ProblemError, match=r"resources\.office is 2, and was 1"):
+        quick(other, storage.open())
+    with pytest.raises(cm.ProblemError, match=r"constraints is \['c >= 1.0'\], and was"):
+        quick(decoupled(constraints=["c >= 1"]), storage.open())
+    with pytest.raises(cm.ProblemError, match=r"seed is 4, and was 3"):
+        reopened(storage, seed=4)
+    with pytest.raises(cm.ProblemError, match=r"acquisition\.name is 'eicd', and was 'random'"):
+        reopened(storage, acquisition="eicd")
+    assert len(reopened(storage).jobs) == 0
+
+
+def test_a_problem_may_grow(storage, study):
+    job = study.ask(task="price")
+    finish(study, job)
+    pending = study.ask(task="weigh")
+    grown = cm.Problem(
+        {"x": cm.Real(-1, 2), "y": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["c >= 0"],
+        tasks={
+            "price": cm.Task("f", runs_on=["office"], cost=3),
+            "weigh": cm.Task("c", runs_on=["hall", "office"], failures="retry"),
+            "both": cm.Task(["f", "c"], runs_on=["lab"]),
+        },
+        resources={"office": 2, "hall": 2, "lab": 1},
+    )
+    other = reopened(storage)
+    changes = study.change(grown)
+    assert any("tasks.both is new" in change for change in changes)
+    assert any("space.x.real" in change for change in changes)
+    assert study.change(grown) == []
+    for one in (study, other):  # also one that was open meanwhile
+        assert one.ask(task="both").resources == ("lab",)
+        assert one.history[0].params == job.params
+        one.cancel(max(record.number for record in one.jobs))
+    assert finish(other, pending)
+    assert quick(grown, storage.open()).history == study.history
+    with pytest.raises(cm.ProblemError, match="about another problem"):
+        reopened(storage)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"space": {"x": cm.Real(0, 0.5), "y": cm.Real(0, 1)}}, "'x' does not allow all"),
+        ({"space": {"x": cm.Real(1e-3, 1, log=True), "y": cm.Real(0, 1)}}, "'x' does not allow"),
+        ({"constraints": ["c >= 1"]}, "constraints differ"),
+        ({"resources": {"office": 1, "hall": 1}}, None),
+    ],
+)
+def test_a_problem_must_not_shrink(study, change, words):
+    if words is None:
+        assert study.change(study.problem.changed(**change))  # less capacity is a capacity
+        return
+    with pytest.raises(cm.ProblemError, match=words):
+        study.change(study.problem.changed(**change))
+
+
+def test_studies_share_a_storage(storage, study):
+    finish(study, study.ask())
+    other = cm.Study(
+        cm.Problem({"z": cm.Integer(1, 9)}, maximize="g"), storage.open(), name="other", seed=1
+    )
+    other.tell(other.ask(), {"g": 2.0})
+    assert len(cm.Study.load(storage.open(), "study").history) == 1
+    assert cm.Study.load(storage.open(), "other").history[0].values == {"g": 2.0}
+    with pytest.raises(cm.StorageError, match="has 2 studies"):
+        cm.Study.load(storage.open())
+    with pytest.raises(cm.StorageError, match="did you mean 'other'"):
+        cm.Study.load(storage.open(), "othr")
+
+
+def test_recommendations_are_stored(storage, study):
+    for _ in range(6):
+        finish(study, study.ask())
+    best = study.recommend()
+    assert reopened(storage).recommend() == best
+    with study.database.read() as connection:
+        from sqlalchemy import text
+
+        rows = connection.execute(text("SELECT probability FROM recommendations")).all()
+    assert [row.probability for row in rows] == [best.probability] * 2
+
+
+def test_a_conflict_is_decided_again(storage, study, monkeypatch):
+    """Another process books between our decision and our booking."""
+    other = reopened(storage)
+    propose = study.optimizer.propose
+    taken = []
+
+    def slow(*arguments):
+        answer = propose(*arguments)
+        if not taken:
+            taken.append(other.ask(task="price"))
+        return answer
+
+    monkeypatch.setattr(study.optimizer, "propose", slow)
+    job = study.ask()
+    assert taken[0].number == 0
+    assert job.number == 1
+    assert job.resources == ("hall",)

@@ -1,0 +1,239 @@
+"""Running jobs for real: crashes, hangs, output, commands, capacities, interruptions."""
+
+import json
+import logging
+import signal
+import sys
+import textwrap
+import time
+
+import pytest
+from tests.run.cases import SQUARE, check_books, decoupled, python, quick, values_of
+from tests.run.tasks import by_input, first_of_square
+
+import calamint as cm
+from calamint.decide import VirtualClock
+
+ONE = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f", failures="ignore")})
+
+
+def price(params):
+    return values_of("price", params)
+
+
+def weigh(params):
+    return values_of("weigh", params)["c"]
+
+
+def test_a_crash_or_hang_fails_that_job_only(tmp_path):
+    study = quick(ONE, f"sqlite:///{tmp_path / 'a.db'}", seed=0)
+    for x in (0.1, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95):
+        study.enqueue("run", {"x": x, "y": 0.5})
+    report = study.run({"run": by_input}, evaluations=9, executor=cm.Local(timeout=4.0))
+    assert report.evaluations == 9
+    assert report.failed == 6
+    reasons = {round(job.params["x"], 2): job.reason for job in study.jobs}
+    assert "exit code 7" in reasons[0.1]
+    assert "SIGKILL" in reasons[0.25]
+    assert "ValueError: x is in the middle" in reasons[0.35]
+    assert "longer than 4 s" in reasons[0.45]
+    assert "write a number" in reasons[0.55]
+    assert "TypeError" in reasons[0.65]
+    assert "f is nan" in reasons[0.75]
+    assert reasons[0.85] is None
+    assert reasons[0.95] is None
+    assert [record.values for record in study.history] == [{"f": 1.0}] * 2
+    kept = tmp_path / "a.db.jobs" / "study"
+    assert (kept / "job-3-1" / "stdout.txt").read_text() == "about to hang\n"
+    assert "ValueError" in (kept / "job-2-1" / "stderr.txt").read_text()
+    assert not (kept / "job-8-1").exists()  # it said nothing
+    check_books(tmp_path / "a.db")
+
+
+def test_closures_and_lambdas_run_too():
+    study = quick(ONE)
+    shift = 3.0
+    study.run(lambda params: params["x"] + shift, evaluations=2)
+    assert all(record.values["f"] == record.params["x"] + 3 for record in study.history)
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is_asked():
+    import threading
+
+    study, lock = quick(ONE), threading.Lock()
+    with pytest.raises(cm.ProblemError, match="cannot be sent to a process"):
+        study.run(lambda params: lock.acquire(), evaluations=2)
+    with pytest.raises(cm.ProblemError, match="did you mean 'run'"):
+        study.run({"rn": price}, evaluations=1)
+    with pytest.raises(cm.ProblemError, match="no budget"):
+        study.run({"run": price})
+    with pytest.raises(cm.ProblemError, match=r"tasks\['run'\] is None"):
+        study.run(evaluations=1)
+    with pytest.raises(cm.ProblemError, match="timeout is -1"):
+        cm.Local(timeout=-1)
+    assert study.jobs == []
+
+
+def test_resources_are_used_as_soon_as_they_are_free(tmp_path):
+    """Two slots of 'hall' beside 'office': nothing waits for the slow one."""
+    study = quick(storage=f"sqlite:///{tmp_path / 'a.db'}")
+
+    def slow(params):
+        time.sleep(1.5)
+        return price(params)
+
+    begin = time.monotonic()
+    report = study.run({"price": slow, "weigh": weigh}, seconds=3.0)
+    assert time.monotonic() - begin < 12
+    ended = study.look().ended
+    assert ended["weigh"] > ended["price"]
+    assert report.stopped == "seconds"
+    check_books(tmp_path / "a.db")
+
+
+COMMANDS = """
+    import json, os, sys
+    params = json.load(sys.stdin)
+    assert params == json.loads(os.environ["CALAMINT_PARAMS"])
+    if params["x"] > 0.9:
+        print("too far", file=sys.stderr)
+        sys.exit(3)
+    print("working in", os.path.basename(os.getcwd()))
+    if params["x"] > 0.5:
+        with open(os.environ["CALAMINT_RESULT"], "w") as file:
+            json.dump({"f": params["x"]}, file)
+        print("nothing here")
+    else:
+        print(json.dumps({"f": [params["x"], 0.1]}))
+"""
+
+
+def test_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(textwrap.dedent(COMMANDS))
+    study = quick(ONE, "sqlite:///a.db")
+    for x in (0.25, 0.75, 0.95):
+        study.enqueue("run", {"x": x, "y": 0.5})
+    report = study.run({"run": [sys.executable, "program.py"]}, evaluations=3)
+    assert report.failed == 1
+    assert [record.values for record in study.history] == [{"f": 0.25}, {"f": 0.75}]
+    assert "exit code 3 (too far)" in study.jobs[2].reason
+    folder = tmp_path / "a.db.jobs" / "study" / "job-0-1"
+    assert "working in job-0-1" in (folder / "stdout.txt").read_text()
+    assert json.loads((tmp_path / "a.db.jobs/study/job-1-1/result.json").read_text()) == {"f": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([sys.executable, "-c", "print('no number')"], "not JSON: 'no number'"),
+        ([sys.executable, "-c", "pass"], "not JSON: ''"),
+        ([sys.executable, "-c", "print('$HOME; ls')"], r"\$HOME; ls"),  # no shell reads it
+        ([sys.executable, "-c", "print('{\"g\": 1}')"], "not measured here"),
+    ],
+)
+def test_commands_that_answer_nonsense(argv, words):
+    study = quick(ONE)
+    study.run({"run": argv}, evaluations=1)
+    assert words.replace("\\", "") in study.jobs[0].reason
+
+
+def test_a_program_that_does_not_exist_is_not_the_inputs_fault():
+    study = quick(ONE)
+    with pytest.raises(cm.ProblemError, match="cannot be started"):
+        study.run({"run": ["no-such-program"]}, evaluations=3)
+    assert [job.state for job in study.jobs] == ["cancelled"]
+
+
+def test_budgets(caplog):
+    clock = VirtualClock({})
+    study = cm.Study(decoupled(), seed=0, clock=clock, model=cm.Model(hyperparameters="map"))
+    works = {"price": price, "weigh": weigh}
+    simulated = cm.Simulated({"price": 3.0, "weigh": 1.0}, clock)
+    with caplog.at_level(logging.INFO, "calamint"):
+        report = study.run(works, evaluations=8, executor=simulated)
+    assert (report.stopped, report.evaluations) == ("evaluations", 8)
+    assert "job 0: run price on office" in caplog.text
+    report = study.run(works, evaluations=8, executor=simulated)
+    assert (report.stopped, report.evaluations) == ("evaluations", 0)  # in all, not again
+    report = study.run(works, cost=12, executor=simulated)
+    assert (report.stopped, report.evaluations) == ("cost", 4)
+    begin = clock.now()
+    report = study.run(works, seconds=7, executor=simulated)
+    assert report.stopped == "seconds"
+    assert 7 <= clock.now() - begin <= 10
+    report = study.run(works, evaluations=500, bits=100.0, executor=simulated)
+    assert (report.stopped, report.evaluations) == ("bits", 0)
+    for wrong in ({"evaluations": 0}, {"seconds": -1}, {"bits": float("nan")}):
+        with pytest.raises(cm.ProblemError):
+            study.run(works, executor=simulated, **wrong)
+
+
+INTERRUPTED = """
+    import sys, time
+    import calamint as cm
+    from tests.run.cases import quick
+    from tests.run.test_executors import ONE
+
+    nap = float(sys.argv[2])
+    study = quick(ONE, sys.argv[1])
+    print("begun", flush=True)
+    report = study.run(lambda params: (time.sleep(nap), {"f": 1.0})[1], evaluations=50)
+    print(report.stopped, report.evaluations, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("nap", "presses", "states"), [(2.0, 1, ["done"]), (60.0, 2, ["cancelled"])]
+)
+def test_ctrl_c(tmp_path, nap, presses, states):
+    path = tmp_path / "a.db"
+    url = f"sqlite:///{path}"
+    process = python(textwrap.dedent(INTERRUPTED), url, nap, stdout=-1, text=True)
+    assert process.stdout.readline() == "begun\n"
+    watcher = quick(ONE, url)
+    deadline = time.monotonic() + 30
+    while not watcher.jobs and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.4)
+    out, _ = process.communicate(timeout=30)
+    assert out.startswith("interrupted")
+    assert [job.state for job in watcher.jobs] == states
+    # It can be resumed.
+    report = quick(ONE, url).run(first_of_square, evaluations=len(states) + 1)
+    assert report.stopped == "evaluations"
+    check_books(path)
+
+
+def test_workers_die_with_the_process_that_runs_the_study(tmp_path):
+    mark = tmp_path / "alive"
+    script = f"""
+        import time
+        from tests.run.cases import quick
+        from tests.run.test_executors import ONE
+
+        def busy(params):
+            while True:
+                open({str(mark)!r}, "w").write(str(time.time()))
+                time.sleep(0.05)
+
+        quick(ONE, {f"sqlite:///{tmp_path / 'a.db'}"!r}).run(busy, evaluations=1)
+    """
+    process = python(textwrap.dedent(script))
+    deadline = time.monotonic() + 30
+    while not mark.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    time.sleep(0.5)
+    last = mark.read_text()
+    time.sleep(0.5)
+    assert mark.read_text() == last
+    # The owner is known to be dead: its job is tried again at once, without waiting for the lease.
+    study = quick(ONE, f"sqlite:///{tmp_path / 'a.db'}")
+    report = study.run(first_of_square, evaluations=1)
+    assert report.evaluations == 1
+    assert study.jobs[0].attempts == 2

@@ -1,0 +1,118 @@
+"""Any sequence of steps, by several processes' worth of studies, with restarts between them."""
+
+import math
+import tempfile
+from pathlib import Path
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.run.cases import check_books, quick, values_of
+
+import calamint as cm
+
+TASKS = st.sampled_from([None, "price", "weigh"])
+WHO = st.integers(0, 1)
+
+
+class StudyMachine(RuleBasedStateMachine):
+    """Two studies on one file, opened again and again, beside a plain list of what was told."""
+
+    @initialize()
+    def begin(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "study.db"
+        self.studies = [self.opened(), self.opened()]
+        self.held = []  # jobs that were asked for and have not spoken
+        self.told = []
+        self.ended = set()
+
+    def opened(self):
+        return quick(storage=f"sqlite:///{self.path}", pause=0.0, attempts=2)
+
+    def teardown(self):
+        if hasattr(self, "folder"):
+            for study in self.studies:
+                study.database.close()
+            self.folder.cleanup()
+
+    @rule(who=WHO)
+    def restart(self, who):
+        self.studies[who].database.close()
+        self.studies[who] = self.opened()
+
+    @rule(who=WHO, task=TASKS, leased=st.booleans())
+    def ask(self, who, task, leased):
+        job = self.studies[who].ask(task=task, lease=-1.0 if leased else None)
+        if job is not None:
+            assert job.number not in self.ended
+            assert (job.number, job.attempt) not in {(j.number, j.attempt) for j in self.held}
+            self.held.append(job)
+
+    def pick(self, data):
+        return self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+
+    @precondition(lambda self: self.held)
+    @rule(who=WHO, data=st.data(), broken=st.booleans())
+    def tell(self, who, data, broken):
+        job = self.pick(data)
+        values = values_of(job.task, job.params)
+        if broken:
+            values = dict.fromkeys(values, math.nan)
+        used = self.studies[who].tell(job, values, seconds=1.0)
+        assert used == (job.number not in self.ended)
+        if used:
+            self.ended.add(job.number)
+            if not broken:
+                self.told.append((job.params, values))
+        try:
+            self.studies[who].tell(job, values)
+            raise AssertionError("a second tell was accepted")
+        except cm.ResultError:
+            pass
+
+    @precondition(lambda self: self.held)
+    @rule(who=WHO, data=st.data())
+    def fail(self, who, data):
+        job = self.pick(data)
+        self.studies[who].fail(job, "no")
+        record = self.studies[who].jobs[job.number]
+        if record.state == "failed":
+            self.ended.add(job.number)
+
+    @precondition(lambda self: self.held)
+    @rule(who=WHO, data=st.data())
+    def cancel(self, who, data):
+        job = self.held[data.draw(st.integers(0, len(self.held) - 1))]
+        record = self.studies[who].jobs[job.number]
+        try:
+            self.studies[who].cancel(job)
+        except cm.ResultError:
+            assert record.state in ("done", "failed", "cancelled")
+        else:
+            self.ended.add(job.number)
+
+    @rule(who=WHO, x=st.floats(0, 1), value=st.floats(-1e6, 1e6))
+    def add(self, who, x, value):
+        self.studies[who].add({"x": x, "y": 0.5}, {"f": value})
+        self.told.append(({"x": x, "y": 0.5}, {"f": value}))
+
+    @rule(who=WHO, task=st.sampled_from(["price", "weigh"]), x=st.floats(0, 1))
+    def enqueue(self, who, task, x):
+        self.studies[who].enqueue(task, {"x": x, "y": 0.25})
+
+    @invariant()
+    def nothing_is_lost(self):
+        if not hasattr(self, "studies"):
+            return
+        for study in self.studies:
+            assert [(r.params, r.values) for r in study.history] == self.told
+        lost = {j.number for j in self.studies[0].jobs if j.state == "failed"}
+        self.ended |= lost
+        check_books(self.path)
+
+
+TestStudy = StudyMachine.TestCase
+TestStudy.settings = settings(
+    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
