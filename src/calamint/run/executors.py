@@ -263,7 +263,7 @@ class _Process:
 def _command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
     answer = folder / "result.json"
     # A program runs in a folder of its own; files named beside us are found all the same.
-    argv = [str(Path(word).absolute()) if Path(word).is_file() else word for word in command.argv]
+    argv = [os.path.abspath(word) if os.path.isfile(word) else word for word in command.argv]
     environment = {
         "CALAMINT_PARAMS": json.dumps(job.params),
         "CALAMINT_TASK": job.task,

@@ -78,10 +78,14 @@ class JobRecord:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-@cache
 def owner() -> str:
     """This process, such that others can see whether it still lives."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_born(os.getpid())}"
+    return _owner(os.getpid())
+
+
+@cache
+def _owner(pid: int) -> str:
+    return f"{socket.gethostname()}/{pid}/{_born(pid)}"
 
 
 def is_dead(name: str) -> bool:
