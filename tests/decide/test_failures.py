@@ -159,10 +159,25 @@ def test_tasks_have_failures_of_their_own(rationality):
         assert chances[0] < chances[1] - 0.2
 
 
-def test_a_task_that_never_works_does_not_keep_the_start_for_ever():
-    optimizer, _ = search(12, fails=lambda params: True)
-    assert {decision.kind for decision in optimizer.decisions[4:]} == {"full"}
+def test_a_task_that_never_works_is_tried_all_over_the_space():
+    """A model of failures alone would look in the corners."""
+    optimizer, _ = search(20, fails=lambda params: True)
+    assert {decision.kind for decision in optimizer.decisions} == {"initial"}
     assert optimizer.recommend().confident is False
+    tried = np.array([list(job.params.values()) for job, _ in optimizer.failures])
+    gaps = np.linalg.norm(tried[:, None] - tried, axis=-1) + 9 * np.eye(20)
+    assert gaps.min() > 0.05
+
+
+def test_a_test_that_never_passed_is_tried_all_over_the_space():
+    stated = cm.Problem(SQUARE, minimize="f", constraints=["ok"])
+    optimizer = cm.Optimizer(stated, model=POINT, seed=0)
+    for _ in range(12):
+        job = optimizer.ask()
+        optimizer.tell(job, {"f": job.params["x"], "ok": False})
+    assert {decision.kind for decision in optimizer.decisions} == {"initial"}
+    optimizer.add({"x": 0.5, "y": 0.5}, {"f": 0.5, "ok": True})
+    assert optimizer.ask().update == "full"
 
 
 @pytest.mark.parametrize("name", ["eic", "thompson", "auglag", "ev", "ieci", "rsdg"])

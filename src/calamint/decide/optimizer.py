@@ -297,7 +297,9 @@ class Optimizer:
         return Choice(Found(task, point, math.nan, cost), kind, {"total": self.clock.now() - begin})
 
     def _to_begin_with(self, places: Mapping[str, tuple[str, ...]]) -> str | None:
-        """The task that is furthest from having its functions measured at the initial inputs."""
+        """The task that is furthest from having its functions measured at the initial inputs; or
+        one whose test has never passed, or that has never worked: a model of failures alone would
+        look for a success in the corners, again and again."""
         coming = Counter(
             name for job in self.pending for name in self.problem.tasks[job.task].measures
         )
@@ -310,7 +312,19 @@ class Optimizer:
             for task in places
         }
         least = min(done, key=lambda task: done[task])
-        return least if done[least] < self.initial else None
+        if done[least] < self.initial:
+            return least
+        return next((task for task in places if self._has_only_failed(task)), None)
+
+    def _has_only_failed(self, task: str) -> bool:
+        seen = [
+            self._data[name].values
+            for name in self.problem.tasks[task].measures
+            if name in self._passfail
+        ]
+        if task in self._workings.verdicts:
+            seen.append(self._workings.verdicts[task].values)
+        return any(len(verdicts) > 0 and not verdicts.any() for verdicts in seen)
 
     def _known(self) -> Known:
         return Known(
