@@ -1,19 +1,26 @@
-"""`make run` prints what it promises."""
+"""`make run` prints what it promises, and goes on when it is run again."""
 
 import pytest
 
 from calamint.show import demo
 
 
-def test_the_demo_shows_evaluations_recommendation_and_truth(capsys):
+def test_the_demo_runs_a_study_and_resumes_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     demo.main(["--evaluations", "12"])
     shown = capsys.readouterr().out
-    assert "predictive entropy search" in shown
+    assert "entropy search with constraints" in shown
     assert "12/12" in shown
-    assert "bits (" in shown
-    assert "Measured: f " in shown
+    assert "bits were expected" in shown
     for word in ("expected objective", "probability of being feasible", "true answer", "0.599788"):
         assert word in shown
+    assert "sqlite:///runs/toy.db" in shown
+    assert (tmp_path / "runs" / "toy.db").exists()
+    demo.main(["--evaluations", "14"])
+    shown = capsys.readouterr().out
+    assert "goes on after 12 evaluations" in shown
+    assert "14/14" in shown
+    assert "12/14" not in shown
 
 
 @pytest.mark.parametrize("count", ["0", "-3"])

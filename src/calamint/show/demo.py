@@ -1,37 +1,70 @@
-"""`make run`: the toy problem of Gramacy et al., its functions measured one at a time."""
+"""`make run`: the toy problem of Gramacy et al. as a study on two machines, stored in a file."""
 
 import argparse
-from collections import Counter
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from calamint.decide import Optimizer, Recommendation, Record, Suggestion
+from calamint.decide import Recommendation
+from calamint.problem import Params, Task
+from calamint.run import Study
+from calamint.show.live import Live
 from calamint.testbed import SolvedProblem, toy
+
+# The objective is computed on one machine, the two constraints are measured on another.
+TASKS = {
+    name: Task(name, runs_on=["solver" if name == "f" else "lab"]) for name in ("f", "c1", "c2")
+}
+RESOURCES = {"solver": 1, "lab": 1}
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Solve the toy problem and show the answer.")
-    parser.add_argument("--evaluations", type=_positive, default=45, help="how many (45)")
+    parser.add_argument("--evaluations", type=_positive, default=45, help="how many in all (45)")
     parser.add_argument("--seed", type=int, default=0, help="another run (0)")
+    parser.add_argument("--storage", help="where to store it (sqlite:///runs/toy.db)")
     options = parser.parse_args(arguments)
     console = Console()
     solved = toy()
-    console.print(solved.problem.describe(), highlight=False)
-    optimizer = Optimizer(solved.problem, seed=abs(options.seed))
+    problem = solved.problem.changed(tasks=TASKS, resources=RESOURCES)
+    console.print(problem.describe(), highlight=False)
     console.print(
-        f"\nEach function at {optimizer.initial} space-filling inputs first, then predictive"
-        " entropy search with constraints\nchooses what to measure, and where. Each line: the"
-        " measurement, the bits that were expected of it\nand of the best ones of the other"
-        " functions, and the time that deciding took.\n",
+        "\nEach function is measured at a few space-filling inputs first; then predictive\n"
+        "entropy search with constraints chooses what to measure, and where, as soon as\n"
+        "a machine is free.\n",
         highlight=False,
     )
-    search(solved, optimizer, options.evaluations, console)
-    counts = Counter(record.task for record in optimizer.history)
-    often = ", ".join(f"{task} {counts[task]} times" for task in solved.problem.tasks)
-    console.print(f"\nMeasured: {often}.", highlight=False)
-    console.print(answer(solved, optimizer.recommend()))
+    if options.storage is None:
+        Path("runs").mkdir(exist_ok=True)
+    seed = abs(options.seed)
+    study = Study(problem, options.storage or "sqlite:///runs/toy.db", f"toy-{seed}", seed=seed)
+    done = sum(study.look().ended.values())
+    wanted = options.evaluations
+    if done >= wanted:
+        wanted = done + 15
+        console.print(f"All {done} evaluations are stored: 15 more.", highlight=False)
+    with Live(console) as live:
+        report = study.run(
+            {task: measurement(solved, task) for task in TASKS}, evaluations=wanted, watch=live
+        )
+    console.print(f"{report}.\n", highlight=False, soft_wrap=True)
+    console.print(answer(solved, study.recommend()))
+    console.print(
+        f"Everything is in {study.database.where}; run again, it goes on.", highlight=False
+    )
+
+
+def measurement(solved: SolvedProblem, name: str) -> Callable[[Params], dict[str, float]]:
+    """A function of the problem, which takes a moment to measure."""
+
+    def measure(params: Params) -> dict[str, float]:
+        time.sleep(0.2)
+        return solved.evaluate(params, name)
+
+    return measure
 
 
 def _positive(text: str) -> int:
@@ -39,30 +72,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("write a whole number of at least 1")
     return number
-
-
-def search(solved: SolvedProblem, optimizer: Optimizer, evaluations: int, console: Console) -> None:
-    """Ask, evaluate and tell, with a line for every measurement."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        bar = progress.add_task("evaluating", total=evaluations)
-        for _ in range(evaluations):
-            suggestion = optimizer.ask()
-            assert suggestion is not None
-            optimizer.tell(suggestion, solved.evaluate(suggestion.params, suggestion.task))
-            line = _line(len(optimizer.history), suggestion, optimizer.history[-1])
-            progress.console.print(line, highlight=False)
-            progress.advance(bar)
-
-
-def _line(number: int, job: Suggestion, record: Record) -> str:
-    inputs = "  ".join(f"{name} {value:.4f}" for name, value in record.params.items())
-    results = "  ".join(f"{name:2} {value:+.4f}" for name, value in record.values.items())
-    bits = ""
-    if job.bits:
-        others = ", ".join(f"{task} {value:z.2f}" for task, value in job.runners_up.items())
-        bits = f"{sum(job.bits.values()):5.2f} bits ({others})"
-    return f"{number:3}  {inputs}  {results}  {bits:28} {1000 * job.seconds:4.0f} ms"
 
 
 def answer(solved: SolvedProblem, found: Recommendation) -> Table:

@@ -60,9 +60,8 @@ DEFAULT = "sqlite:///calamint.db"
 
 def _open(storage: str, name: str | None) -> Study:
     database = Database(storage)
-    found = name if name is not None else None
     sys.path.insert(0, "")  # problems may name functions of modules here
-    return Study.load(database, found)
+    return Study.load(database, name)
 
 
 def read_problem(source: str) -> Problem:
@@ -149,9 +148,9 @@ def run(
         report = study.run(
             works, evaluations, seconds, cost, bits, executor=Local(timeout), watch=live
         )
-    console.print(f"{report}.", highlight=False)
+    console.print(f"{report}.", highlight=False, soft_wrap=True)
     if study.history:
-        console.print(f"Recommended: {study.recommend()}", highlight=False)
+        console.print(f"Recommended: {study.recommend()}", highlight=False, soft_wrap=True)
     console.print(f"Everything is in {study.database.where}.", highlight=False, soft_wrap=True)
     if report.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
@@ -176,7 +175,7 @@ def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.ta
         "objective": None if best is None else best.objective,
         "probability": None if best is None else best.probability,
     }
-    _print([facts], format, upright=True)
+    _print([facts], format, single=True)
 
 
 @app.command(epilog="Example: calamint ask --task profile --format json")
@@ -204,7 +203,7 @@ def ask(
         "cost": job.cost,
         "update": job.update,
     }
-    _print([row], format)
+    _print([row], format, single=True)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
@@ -314,7 +313,7 @@ def recommend(
         "probability": best.probability,
         "confident": best.confident,
     }
-    _print([row], format)
+    _print([row], format, single=True)
 
 
 @app.command(epilog="Example: calamint jobs --state failed")
@@ -342,7 +341,8 @@ def jobs(
         for job in _open(storage, name).jobs
         if state is None or job.state == state
     ]
-    _print(rows, format)
+    narrow = ["job", "task", "state", "params", "values", "bits", "seconds", "reason"]
+    _print(rows, format, narrow if format is Format.table else None)
 
 
 @app.command(epilog="Example: calamint history --format csv")
@@ -411,10 +411,10 @@ def _print(
     rows: Sequence[Mapping[str, Any]],
     form: Format,
     columns: Sequence[str] | None = None,
-    upright: bool = False,
+    single: bool = False,
 ) -> None:
     if form is Format.json:
-        typer.echo(json.dumps(rows[0] if upright else list(rows), indent=2))
+        typer.echo(json.dumps(rows[0] if single else list(rows), indent=2))
         return
     columns = list(rows[0]) if columns is None and rows else list(columns or ())
     if form is Format.csv:
@@ -422,7 +422,7 @@ def _print(
         write_csv(flat, columns, sys.stdout)
         return
     table = Table()
-    if upright:
+    if single:
         table.add_column("")
         table.add_column("")
         for key, value in rows[0].items():

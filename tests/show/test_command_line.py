@@ -1,0 +1,204 @@
+"""The command line: what the documentation shows, formats, exit codes and mistakes."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import calamint as cm
+from calamint.show import main as command_line
+
+ROOT = Path(__file__).parents[2]
+SPEC = """
+minimize = "cost"
+constraints = ["load <= 1", "works"]
+[space]
+x = { real = [0.0, 1.0] }
+kind = { choice = ["a", "b"] }
+n = { integer = [1, 9] }
+[tasks.measure]
+measures = ["cost", "load", "works"]
+"""
+
+
+def environment():
+    tools = Path(sys.executable).parent
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
+def test_the_documentation_works_as_it_is_written(tmp_path):
+    """Files are blocks that begin with their name; commands run in order, in one folder."""
+    text = (ROOT / "docs" / "command-line.md").read_text()
+    for block in re.findall(r"```(?:toml|py)\n# (\S+)\n(.*?)```", text, flags=re.DOTALL):
+        (tmp_path / block[0]).write_text(block[1])
+    shown = ""
+    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+        done = subprocess.run(
+            ["bash", "-e", "-c", block],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        shown += done.stdout
+    assert "Study 'study' is ready in sqlite:///by-hand.db" in shown
+    assert "feasible with probability" in shown
+    assert "Job 3 waits to be asked for" in shown
+    assert "goes on after 12 evaluations" in shown
+    assert "12/12" in shown
+    assert "14/14" in shown
+    assert (tmp_path / "programs.db.jobs/study/job-0-1/stdout.txt").exists()
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Run a command here; returns (exit code, output, errors)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CALAMINT_STORAGE", raising=False)
+    (tmp_path / "problem.toml").write_text(SPEC)
+
+    def run(*words, **options):
+        monkeypatch.setattr(sys, "argv", ["calamint", *map(str, words)])
+        out, err = io.StringIO(), io.StringIO()
+        monkeypatch.setattr(sys, "stdin", io.StringIO(options.get("stdin", "")))
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        code = 0
+        try:
+            command_line.main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+        return code, out.getvalue(), err.getvalue()
+
+    return run
+
+
+def test_a_whole_optimisation_with_formats(call, tmp_path):
+    assert call("init", "problem.toml", "--seed", 2)[0] == 0
+    assert "was there already, with 0 evaluations" in call("init", "problem.toml")[1]
+    asked = json.loads(call("ask", "--format", "json")[1])
+    assert asked["task"] == "measure"
+    assert set(asked["params"]) == {"x", "kind", "n"}
+    code, _, err = call("ask")
+    assert (code, "Nothing can start now" in err) == (3, True)
+    assert call("tell", asked["job"], "cost=1.5", "load=0.5,0.1", "works=true")[0] == 0
+    assert call("tell", asked["job"], "cost=1.5")[0] == 1
+    second = json.loads(call("ask", "-f", "json")[1])["job"]
+    assert (
+        call("tell", second, "--json", "-", stdin='{"cost": 2, "load": 3, "works": false}')[0] == 0
+    )
+    rows = list(csv.DictReader(io.StringIO(call("history", "--format", "csv")[1])))
+    assert [row["cost"] for row in rows] == ["1.5", "2.0"]
+    third = json.loads(call("ask", "-f", "json")[1])["job"]
+    assert call("fail", third, "it burnt")[0] == 0
+    failed = json.loads(call("jobs", "--state", "failed", "-f", "json")[1])
+    assert [(job["job"], job["reason"]) for job in failed] == [(third, "it burnt")]
+    assert "it burnt" in call("jobs")[1]
+    status = json.loads(call("status", "-f", "json")[1])
+    assert status["evaluations"] == 3
+    assert status["failed"] == 1
+    best = json.loads(call("recommend", "-f", "json", "--delta", "0.5")[1])
+    assert set(best) == {"params", "objective", "probability", "confident"}
+    assert "objective" in call("recommend", "--observed")[1]
+    gains = json.loads(call("gains", "x=0.5", "kind=b", "n=3", "-f", "json")[1])
+    assert [row["function"] for row in gains] == [
+        "cost",
+        "load",
+        "works",
+        "measure_works",  # one job failed
+    ]
+    assert call("enqueue", "measure", "x=0.5", "kind=b", "n=3")[0] == 0
+    queued = json.loads(call("ask", "-f", "json")[1])
+    assert queued["params"] == {"x": 0.5, "kind": "b", "n": 3}
+    assert call("cancel", queued["job"])[0] == 0
+    assert call("export", "m.csv")[0] == 0
+    assert call("export", "m.json")[0] == 0
+    assert "2 rows were added" in call("import", "m.csv")[1]
+    assert len(json.loads((tmp_path / "m.json").read_text())) == 2
+    assert call("doctor", "--storage", "sqlite:///calamint.db")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["status"], 4, "has no study yet"),
+        (["init", "nothing.toml"], 1, "cannot be read"),
+        (["init", "nothing"], 1, "is not a spec ending in .toml"),
+        (["init", "json:loads"], 1, "name a cm.Problem"),
+        (["init", "no_module:problem"], 1, "cannot be imported"),
+        (["init", "problem.toml", "--storage", "a.db"], 4, "sqlite:///a.db"),
+        (["init", "problem.toml", "--acquisition", "psec"], 1, "did you mean 'pesc'"),
+        (["status", "--storage", "sqlite:///none/a.db"], 4, "does its folder exist"),
+        (["run", "problem.toml"], 1, "no budget is given"),
+        (["run", "problem.toml", "--evaluations", "3"], 1, "tasks['measure'] is None"),
+        (["tell", "0", "cost"], 1, "is not name=value"),
+        (["tell", "0", "--json", "{"], 1, "not JSON"),
+        (["export", "m.txt"], 4, "no study yet"),
+        (["nonsense"], 2, "No such command"),
+        (["doctor", "--storage", "sqlite:///none/a.db"], 1, ""),
+    ],
+)
+def test_mistakes_are_one_sentence_and_an_exit_code(call, words, code, sentence):
+    found, out, err = call(*words)
+    assert found == code
+    assert sentence in err
+    assert "Traceback" not in err + out
+
+
+def test_storages_that_cannot_be_used(call, tmp_path):
+    (tmp_path / "bad.db").write_text("no database at all " * 100)
+    for command in ("status", "ask", "recommend", "jobs"):
+        code, _, err = call(command, "--storage", "sqlite:///bad.db")
+        assert (code, "not a SQLite database" in err) == (4, True)
+
+
+def test_every_command_has_help_with_an_example():
+    runner = CliRunner()
+    commands = [
+        info.name or info.callback.__name__ for info in command_line.app.registered_commands
+    ]
+    wanted = ("init", "run", "status", "ask", "tell", "fail", "recommend", "jobs", "history")
+    assert {*wanted, "export", "gains", "doctor"} <= {name.rstrip("_") for name in commands}
+    for name in commands:
+        shown = runner.invoke(command_line.app, [name.rstrip("_"), "--help"])
+        assert shown.exit_code == 0
+        assert "Example: calamint" in re.sub(r"\s+", " ", shown.output)
+
+
+def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
+    (tmp_path / "problem.toml").write_text('minimize = "f"\n[space]\nx = { real = [0.0, 1.0] }\n')
+    (tmp_path / "work.py").write_text(
+        "import time\n\n\ndef f(params):\n    time.sleep(0.3)\n    return params['x']\n\n\n"
+        "tasks = {'evaluate': f}\n"
+    )
+    words = ["calamint", "run", "problem.toml", "--tasks", "work:tasks", "--evaluations"]
+    process = subprocess.Popen(
+        [*words, "500"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline().startswith("1/500")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "it was interrupted" in out
+    count = len(cm.Study.load(f"sqlite:///{tmp_path / 'calamint.db'}").history)
+    done = subprocess.run(
+        [*words, str(count + 1)],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"goes on after {count} evaluations" in done.stdout
