@@ -145,6 +145,7 @@ class Loop:
             try:
                 while self._step():
                     pass
+                self._look()
             finally:
                 self.executor.close()
                 for job in list(self.running):
