@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.run.cases import check_books, quick, values_of
 
@@ -114,5 +114,9 @@ class StudyMachine(RuleBasedStateMachine):
 
 TestStudy = StudyMachine.TestCase
 TestStudy.settings = settings(
-    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=15,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking takes minutes, on a disk
 )

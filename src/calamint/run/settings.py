@@ -12,7 +12,7 @@ from calamint.model import Model
 from calamint.problem import Choice, Problem, ProblemError
 from calamint.problem.parameters import Parameter, finite, whole
 from calamint.problem.spec import to_content
-from calamint.run.ledger import Policy
+from calamint.run.books import Policy
 
 _PLAIN = (str, int, float, bool, type(None))
 

@@ -24,11 +24,12 @@ from calamint.problem import Problem, ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Array, finite
 from calamint.problem.spec import from_content
+from calamint.run.books import Measured
 from calamint.run.database import MEMORY, Database
 from calamint.run.errors import StorageError
 from calamint.run.executors import Executor
 from calamint.run.jobs import Job, JobRecord, owner
-from calamint.run.ledger import Ledger, Measured
+from calamint.run.ledger import Ledger
 from calamint.run.loop import LEASE, Loop, RunReport, Watch
 from calamint.run.mirror import Mirror
 from calamint.run.opening import find, names, only, open_study

@@ -4,16 +4,14 @@ import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from calamint.problem import Problem, ProblemError
 from calamint.run.database import Database
@@ -21,9 +19,10 @@ from calamint.run.errors import StorageError
 from calamint.run.executors import Local
 from calamint.run.opening import names
 from calamint.run.study import Study
-from calamint.run.tables import columns_of, read_text, write_csv
+from calamint.run.tables import columns_of, read_text
 from calamint.show.doctor import examine
 from calamint.show.live import Live
+from calamint.show.rows import Format, show_rows
 
 # What a script can tell by the exit code; 2 is a wrong command line.
 FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
@@ -38,12 +37,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 nothing can start now,"
     " 4 the storage cannot be used, 130 interrupted.",
 )
-
-
-class Format(StrEnum):
-    table = "table"
-    json = "json"
-    csv = "csv"
 
 
 Storage = Annotated[
@@ -175,7 +168,7 @@ def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.ta
         "objective": None if best is None else best.objective,
         "probability": None if best is None else best.probability,
     }
-    _print([facts], format, single=True)
+    show_rows([facts], format, single=True)
 
 
 @app.command(epilog="Example: calamint ask --task profile --format json")
@@ -203,7 +196,7 @@ def ask(
         "cost": job.cost,
         "update": job.update,
     }
-    _print([row], format, single=True)
+    show_rows([row], format, single=True)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
@@ -313,7 +306,7 @@ def recommend(
         "probability": best.probability,
         "confident": best.confident,
     }
-    _print([row], format, single=True)
+    show_rows([row], format, single=True)
 
 
 @app.command(epilog="Example: calamint jobs --state failed")
@@ -342,14 +335,14 @@ def jobs(
         if state is None or job.state == state
     ]
     narrow = ["job", "task", "state", "params", "values", "bits", "seconds", "reason"]
-    _print(rows, format, narrow if format is Format.table else None)
+    show_rows(rows, format, narrow if format is Format.table else None)
 
 
 @app.command(epilog="Example: calamint history --format csv")
 def history(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
     """What was measured, in order."""
     study = _open(storage, name)
-    _print(study.table(), format, columns_of(study.problem))
+    show_rows(study.table(), format, columns_of(study.problem))
 
 
 @app.command(epilog="Example: calamint export measurements.csv")
@@ -390,7 +383,7 @@ def gains(
     """How many bits a measurement of each function would tell at an input."""
     study = _open(storage, name)
     found = study.gains([_params(study, params)])
-    _print([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)
+    show_rows([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)
 
 
 @app.command(epilog="Example: calamint doctor --storage sqlite:///nn.db")
@@ -405,48 +398,6 @@ def doctor(
         typer.echo(f"{'ok   ' if finding.well else 'WRONG'} {finding.sentence}")
     if not all(finding.well for finding in findings):
         raise typer.Exit(FAILED)
-
-
-def _print(
-    rows: Sequence[Mapping[str, Any]],
-    form: Format,
-    columns: Sequence[str] | None = None,
-    single: bool = False,
-) -> None:
-    if form is Format.json:
-        typer.echo(json.dumps(rows[0] if single else list(rows), indent=2))
-        return
-    columns = list(rows[0]) if columns is None and rows else list(columns or ())
-    if form is Format.csv:
-        flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
-        write_csv(flat, columns, sys.stdout)
-        return
-    table = Table()
-    if single:
-        table.add_column("")
-        table.add_column("")
-        for key, value in rows[0].items():
-            table.add_row(key, _cell(value, _words))
-    else:
-        for column in columns:
-            table.add_column(column)
-        for row in rows:
-            table.add_row(*(_cell(row.get(column), _words) for column in columns))
-    Console().print(table if rows else "None.")
-
-
-def _cell(value: Any, nested: Callable[[Any], str]) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}" if nested is _words else repr(value)
-    return nested(value) if isinstance(value, dict | list | tuple) else str(value)
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_cell(entry, _words)}" for key, entry in value.items())
-    return ", ".join(_cell(entry, _words) for entry in value)
 
 
 def main() -> None:

@@ -1,0 +1,62 @@
+"""Rows on a terminal, or for a program to read."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from calamint.run.tables import write_csv
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def show_rows(
+    rows: Sequence[Mapping[str, Any]],
+    form: Format,
+    columns: Sequence[str] | None = None,
+    single: bool = False,
+) -> None:
+    """Print rows; a single one is an object in JSON, and upright as a table."""
+    if form is Format.json:
+        typer.echo(json.dumps(rows[0] if single else list(rows), indent=2))
+        return
+    columns = list(rows[0]) if columns is None and rows else list(columns or ())
+    if form is Format.csv:
+        flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
+        write_csv(flat, columns, sys.stdout)
+        return
+    table = Table()
+    if single:
+        table.add_column("")
+        table.add_column("")
+        for key, value in rows[0].items():
+            table.add_row(key, _cell(value, _words))
+    else:
+        for column in columns:
+            table.add_column(column)
+        for row in rows:
+            table.add_row(*(_cell(row.get(column), _words) for column in columns))
+    Console().print(table if rows else "None.")
+
+
+def _cell(value: Any, nested: Callable[[Any], str]) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if nested is _words else repr(value)
+    return nested(value) if isinstance(value, dict | list | tuple) else str(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_cell(entry, _words)}" for key, entry in value.items())
+    return ", ".join(_cell(entry, _words) for entry in value)
