@@ -220,7 +220,7 @@ def test_measurements_from_elsewhere(storage, study):
     study.add({"x": 0.1, "y": 0.2}, {"c": (1.3, 0.1)})
     study.add_all([({"x": v, "y": v}, {"f": v, "c": v}) for v in (0.1, 0.2)])
     before = study.history
-    with pytest.raises(cm.ProblemError, match="row 1"):
+    with pytest.raises(cm.ProblemError, match="row 2"):
         study.add_all([({"x": 0.1, "y": 0.2}, {"f": 1.0}), ({"x": 7, "y": 0.2}, {"f": 1.0})])
     with pytest.raises(cm.ResultError, match="leave it out"):
         study.add({"x": 0.1, "y": 0.2}, {"f": math.nan})

@@ -31,7 +31,7 @@ def test_a_crash_or_hang_fails_that_job_only(tmp_path):
         study.enqueue("run", {"x": x, "y": 0.5})
     report = study.run({"run": by_input}, evaluations=9, executor=cm.Local(timeout=4.0))
     assert report.evaluations == 9
-    assert report.failed == 6
+    assert report.failed == 7
     reasons = {round(job.params["x"], 2): job.reason for job in study.jobs}
     assert "exit code 7" in reasons[0.1]
     assert "SIGKILL" in reasons[0.25]
@@ -127,7 +127,7 @@ def test_commands(tmp_path, monkeypatch):
     ("argv", "words"),
     [
         ([sys.executable, "-c", "print('no number')"], "not JSON: 'no number'"),
-        ([sys.executable, "-c", "pass"], "not JSON: ''"),
+        ([sys.executable, "-c", "pass"], "it printed nothing"),
         ([sys.executable, "-c", "print('$HOME; ls')"], r"\$HOME; ls"),  # no shell reads it
         ([sys.executable, "-c", "print('{\"g\": 1}')"], "not measured here"),
     ],
@@ -140,9 +140,9 @@ def test_commands_that_answer_nonsense(argv, words):
 
 def test_a_program_that_does_not_exist_is_not_the_inputs_fault():
     study = quick(ONE)
-    with pytest.raises(cm.ProblemError, match="cannot be started"):
+    with pytest.raises(cm.ProblemError, match="is not found here"):
         study.run({"run": ["no-such-program"]}, evaluations=3)
-    assert [job.state for job in study.jobs] == ["cancelled"]
+    assert study.jobs == []
 
 
 def test_budgets(caplog):

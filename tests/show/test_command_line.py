@@ -125,7 +125,7 @@ def test_a_whole_optimisation_with_formats(call, tmp_path):
     assert call("cancel", queued["job"])[0] == 0
     assert call("export", "m.csv")[0] == 0
     assert call("export", "m.json")[0] == 0
-    assert "2 rows were added" in call("import", "m.csv")[1]
+    assert "Rows added: 2" in call("import", "m.csv")[1]
     assert len(json.loads((tmp_path / "m.json").read_text())) == 2
     assert call("doctor", "--storage", "sqlite:///calamint.db")[0] == 0
 
@@ -133,19 +133,20 @@ def test_a_whole_optimisation_with_formats(call, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["status"], 4, "has no study yet"),
+        (["status"], 4, "there is no such file"),
         (["init", "nothing.toml"], 1, "cannot be read"),
         (["init", "nothing"], 1, "is not a spec ending in .toml"),
         (["init", "json:loads"], 1, "name a cm.Problem"),
         (["init", "no_module:problem"], 1, "cannot be imported"),
         (["init", "problem.toml", "--storage", "a.db"], 4, "sqlite:///a.db"),
         (["init", "problem.toml", "--acquisition", "psec"], 1, "did you mean 'pesc'"),
-        (["status", "--storage", "sqlite:///none/a.db"], 4, "does its folder exist"),
+        (["status", "--storage", "sqlite:///none/a.db"], 4, "there is no such file"),
+        (["init", "problem.toml", "-s", "sqlite:///none/a.db"], 4, "does its folder exist"),
         (["run", "problem.toml"], 1, "no budget is given"),
         (["run", "problem.toml", "--evaluations", "3"], 1, "tasks['measure'] is None"),
         (["tell", "0", "cost"], 1, "is not name=value"),
         (["tell", "0", "--json", "{"], 1, "not JSON"),
-        (["export", "m.txt"], 4, "no study yet"),
+        (["export", "m.txt"], 4, "no such file"),
         (["nonsense"], 2, "No such command"),
         (["doctor", "--storage", "sqlite:///none/a.db"], 1, ""),
     ],

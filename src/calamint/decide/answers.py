@@ -131,13 +131,17 @@ class Decision:
 @final
 @dataclass(frozen=True)
 class Record:
-    """One finished job or added measurement, in the user's units."""
+    """One finished job or added measurement, in the user's units.
+
+    errors  the standard errors that were told
+    """
 
     params: Params
     values: dict[str, float]
     task: str | None
     seconds: float | None
     point: Array = field(repr=False, compare=False)
+    errors: dict[str, float] = field(default_factory=dict)
 
 
 def _short(value: object) -> str:

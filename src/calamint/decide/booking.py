@@ -17,7 +17,9 @@ def placement(
 ) -> tuple[str, ...] | None:
     """The first alternative of a task whose resources are all free (and include `on`), or None."""
     for resources in graph.tasks[task].runs_on or ():
-        if (on is None or on in resources) and all(free[resource] > 0 for resource in resources):
+        if (on is None or on in resources) and all(
+            free.get(resource, 0) > 0 for resource in resources
+        ):
             return resources
     return None
 
@@ -52,5 +54,5 @@ def blocked(graph: Graph, free: Mapping[str, int]) -> list[str]:
         task
         for task in graph.tasks
         if placement(graph, task, free) is None
-        and any(free[resource] > 0 for resource in graph.reach(task))
+        and any(free.get(resource, 0) > 0 for resource in graph.reach(task))
     ]

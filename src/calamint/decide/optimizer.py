@@ -30,7 +30,7 @@ from calamint.decide.settings import (
     read_delta,
     read_rationality,
 )
-from calamint.decide.thinker import Choice, Known, Thinker
+from calamint.decide.thinker import Choice, Known, Remembered, Thinker
 from calamint.decide.threads import single_threaded
 from calamint.model import Data, Model, Start, check_known
 from calamint.problem import Params, Problem, ProblemError
@@ -150,7 +150,7 @@ class Optimizer(Looking):
             ("resource", resource, graph.resources),
             ("task", task, graph.tasks),
         ):
-            if given is not None and given not in known:
+            if given is not None and (not isinstance(given, str) or given not in known):
                 raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
         # A task that needs several resources might wait for ever while others take them in turns.
         patience = 2 * sum(graph.resources.values()) + 2
@@ -184,6 +184,15 @@ class Optimizer(Looking):
         if free is not None:
             self._passed_over.update(blocked(self.problem.graph, free))
         self._passed_over[suggestion.task] = 0
+
+    @property
+    def memory(self) -> Remembered:
+        """What decisions leave behind for the next: kept before one, it can be put back after."""
+        return self._thinker.memory
+
+    @memory.setter
+    def memory(self, memory: Remembered) -> None:
+        self._thinker.memory = memory
 
     @property
     def start(self) -> Mapping[str, Start] | None:
@@ -421,5 +430,6 @@ class Optimizer(Looking):
                 value = self.problem.objective.inward(value)
             self._data[name] = self._data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in read.items()}
-        self.history.append(Record(params, values, task, seconds, point))
+        errors = {name: math.sqrt(noise) for name, (_, noise) in read.items() if noise >= 0}
+        self.history.append(Record(params, values, task, seconds, point, errors))
         self._version += 1

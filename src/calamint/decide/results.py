@@ -29,7 +29,7 @@ def read_values(
     kinds = {name: "True" if name in passfail else "0.5" for name in names}
     example = "{" + ", ".join(f"{name!r}: {kinds[name]}" for name in names[:2]) + "}"
     if not isinstance(values, Mapping):
-        raise ResultError(f"values is {values!r}: write a dict, such as {example}.")
+        raise ResultError(f"values is {shown(values)}: write a dict, such as {example}.")
     for name in values:
         if name not in names:
             raise ResultError(
@@ -46,6 +46,15 @@ def read_values(
     return read, broken
 
 
+def shown(value: object) -> str:
+    """A value in a sentence, however long or strange it is."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
 def _failed(value: object) -> bool:
     if isinstance(value, tuple | list) and len(value) == 2:
         value = value[0]
@@ -58,7 +67,7 @@ def _read_verdict(name: str, value: object) -> tuple[float, float]:
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return float(value), math.nan
     raise ResultError(
-        f"values[{name!r}] is {value!r}, and {name!r} passes or fails: write True or False."
+        f"values[{name!r}] is {shown(value)}, and {name!r} passes or fails: write True or False."
     )
 
 
@@ -67,19 +76,19 @@ def _read(name: str, value: object) -> tuple[float, float]:
     error: object = None
     if isinstance(value, tuple | list):
         if len(value) != 2:
-            raise ResultError(f"values[{name!r}] is {value!r}: {remedy}.")
+            raise ResultError(f"values[{name!r}] is {shown(value)}: {remedy}.")
         value, error = value
     number = finite(value)
     if number is None:
         raise ResultError(
-            f"values[{name!r}] is {value!r}: {remedy}; if the measurement failed, call fail."
+            f"values[{name!r}] is {shown(value)}: {remedy}; if the measurement failed, call fail."
         )
     if error is None:
         return number, math.nan
     deviation = finite(error)
     if deviation is None or deviation < 0 or not math.isfinite(deviation * deviation):
         raise ResultError(
-            f"values[{name!r}] has the standard error {error!r}:"
+            f"values[{name!r}] has the standard error {shown(error)}:"
             " write a number that is not negative, nor too large to square."
         )
     return number, deviation**2

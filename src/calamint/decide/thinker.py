@@ -86,6 +86,17 @@ class _Full:
 
 
 @final
+@dataclass(frozen=True)
+class Remembered:
+    """All that a decision changes in a `Thinker`."""
+
+    start: Mapping[str, Start] | None
+    origin: Mapping[str, Start] | None
+    full: _Full | None
+    cached: tuple[int, Belief] | None
+
+
+@final
 class Thinker:
     """Makes decisions, and remembers what partial updates go on from."""
 
@@ -137,6 +148,15 @@ class Thinker:
         """The problem with other constraints: what was learnt of the old ones is forgotten."""
         self.problem, self.start, self._cached = problem, None, None
         self.forget()
+
+    @property
+    def memory(self) -> Remembered:
+        return Remembered(self.start, self.origin, self._full, self._cached)
+
+    @memory.setter
+    def memory(self, memory: Remembered) -> None:
+        self.start, self.origin = memory.start, memory.origin
+        self._full, self._cached = memory.full, memory.cached
 
     def begin(self, start: Mapping[str, Start] | None) -> None:
         """Begin the next full update there, whatever was believed."""

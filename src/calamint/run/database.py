@@ -23,17 +23,22 @@ from calamint.run.schema import REVISION
 MEMORY = "sqlite://"
 # How long a writer waits for its turn.
 _PATIENCE = 30.0
+# Alembic's own state belongs to the process, not to a thread.
+_MIGRATING = threading.Lock()
 
 
 @final
 class Database:
     """A storage by URL, with its tables made or brought up to date."""
 
-    def __init__(self, url: str = MEMORY) -> None:
+    def __init__(self, url: str = MEMORY, create: bool = True) -> None:
+        """Without `create`, a file that does not exist is refused."""
         self.url = _read_url(url)
         self.where = self.url.render_as_string(hide_password=True)
         self.in_memory = self.url.database in (None, "", ":memory:")
         self._lock = threading.RLock()
+        if not create and self.path is not None and not self.path.exists():
+            raise StorageError(f"storage {self.where}: there is no such file.")
         with in_sentences(self.where):
             self._engine = _engine(self.url, self.in_memory)
             self._migrate()
@@ -41,8 +46,9 @@ class Database:
     @property
     def path(self) -> Path | None:
         """The file, if it is one."""
+        name = str(self.url.database)
         file = not self.in_memory and self.url.get_backend_name() == "sqlite"
-        return Path(str(self.url.database)) if file else None
+        return Path(name) if file and not name.startswith("file:") else None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -76,7 +82,7 @@ class Database:
         if found == REVISION:
             return
         # Whoever comes first makes the tables; the others find them made.
-        with self.write() as connection:
+        with _MIGRATING, self.write() as connection:
             found = _revision(connection)
             if found != REVISION:
                 self._upgrade(connection, found)
@@ -111,12 +117,12 @@ def _read_url(url: object) -> URL:
     if isinstance(url, os.PathLike) or (isinstance(url, str) and "://" not in url):
         path = os.fspath(url) or "study.db"
         raise StorageError(f"storage is {str(url)!r}: {remedy} (here 'sqlite:///{path}').")
-    if not isinstance(url, str):
+    if not isinstance(url, str) or not url.isprintable():
         raise StorageError(f"storage is {url!r}: {remedy}.")
     try:
         read = make_url(url)
-        read.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
+        read.get_dialect().import_dbapi()
+    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise StorageError(f"storage is {url!r}: {remedy} ({error}).") from error
     return read
 

@@ -4,6 +4,8 @@ import heapq
 import json
 import os
 import queue
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,12 +22,15 @@ from typing import Any, final
 from calamint.decide import VirtualClock
 from calamint.decide.simulate import Duration, duration_of
 from calamint.problem import Params, ProblemError
+from calamint.problem.errors import nearest
 from calamint.problem.parameters import finite
 from calamint.run.jobs import Job
 
 Work = Callable[[Params], Any]
 # How long a process that is told to stop may take to do so.
 _GRACE = 2.0
+# Words of a command that end so name a file.
+_SCRIPTS = (".py", ".sh", ".R", ".jl", ".m", ".pl", ".rb", ".js", ".lua")
 _WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -57,9 +62,10 @@ class Outcome:
 class Executor(ABC):
     """Starts jobs, and says when they end."""
 
-    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None) -> None:
-        """What each task does; `folder` is where files of jobs may be kept."""
-        self.works, self.folder = works, folder
+    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:  # noqa: ARG002
+        """What each task does; files of jobs are kept in `folder`/`name`, or where they are lost
+        with the process."""
+        self.works = works
 
     @abstractmethod
     def start(self, job: Job) -> None: ...
@@ -91,17 +97,24 @@ class Local(Executor):
             number = finite(value)
             if value is not None and (number is None or number <= 0):
                 raise ProblemError(f"timeout is {timeout!r}: write a positive number of seconds.")
+        if folder is not None and not isinstance(folder, str | Path):
+            raise ProblemError(f"folder is {folder!r}: write a path.")
         self.timeout, self._folder = timeout, folder
-        self._ended: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        self._running: dict[tuple[int, int], _Process] = {}
 
-    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None) -> None:
+    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
         import cloudpickle
 
-        super().prepare(works, folder)
+        super().prepare(works, folder, name)
+        # Nothing of an earlier run may reach this one.
+        self._ended: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._running: dict[tuple[int, int], _Process] = {}
+        for task in self.timeout if isinstance(self.timeout, Mapping) else ():
+            if task not in works:
+                raise ProblemError(f"timeout has {task!r}: {nearest(str(task), works)}")
         self._pickled: dict[str, bytes] = {}
         for task, work in works.items():
             if isinstance(work, Command):
+                _check_command(task, work)
                 continue
             try:
                 self._pickled[task] = cloudpickle.dumps(work)
@@ -112,16 +125,19 @@ class Local(Executor):
                     " files, locks or connections."
                 ) from error
         root = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
-        self.root = Path(root).absolute()
+        self.root = Path(root).absolute() / name
 
     def start(self, job: Job) -> None:
         limit = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
         folder = self.root / f"job-{job.number}-{job.attempt}"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TaskError(f"the folder {folder} cannot be made: {error.strerror}.") from error
         payload: dict[str, Any] = {
             "path": sys.path,
             "params": job.params,
-            "result": str(folder / ".result"),
+            "result": str(folder / f".result-{secrets.token_hex(4)}"),
         }
         work = self.works[job.task]
         if isinstance(work, Command):
@@ -168,7 +184,11 @@ class _Process:
 
         self.job, self.folder, self.limit, self.ended = job, folder, limit, ended
         self.result = Path(payload["result"])
-        self.result.unlink(missing_ok=True)
+        # A folder may be there from a database that was deleted.
+        for file in ("answer", "result"):
+            if file in payload:
+                Path(payload[file]).unlink(missing_ok=True)
+        self.command = "argv" in payload
         self.reason: str | None = None
         self.began = time.monotonic()
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
@@ -213,17 +233,23 @@ class _Process:
         with suppress(OSError):
             assert self.process.stdin is not None
             self.process.stdin.close()
-        self.ended.put(self._outcome(time.monotonic() - self.began))
+        seconds = time.monotonic() - self.began
+        try:
+            outcome = self._outcome(seconds)
+        except BaseException as error:  # whatever happens, the job has ended
+            words = f"its result cannot be read: {type(error).__name__}: {error}"
+            outcome = Outcome(self.job, error=words, seconds=seconds)
+        self.ended.put(outcome)
 
     def _outcome(self, seconds: float) -> Outcome:
         try:
             result = json.loads(self.result.read_text())
             self.result.unlink()
         except (OSError, ValueError):
-            result = {"error": self._how_it_died()}
+            result = {"error": self._how_it_died() + self._last_words()}
         if self.reason is not None and "values" not in result:
             result = {"error": self.reason}
-        if "error" in result:
+        elif "error" in result and self.command:
             result["error"] += self._last_words()
         outcome = Outcome(
             self.job,
@@ -238,15 +264,21 @@ class _Process:
     def _how_it_died(self) -> str:
         code = self.process.returncode
         if code is not None and code < 0:
-            name = signal.Signals(-code).name
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:  # a real-time signal
+                name = f"signal {-code}"
             perhaps = ", perhaps for want of memory" if name == "SIGKILL" else ""
             return f"its process was ended by {name}{perhaps}"
         return f"its process ended with exit code {code} before it returned"
 
     def _last_words(self) -> str:
         with suppress(OSError):
-            lines = (self.folder / "stderr.txt").read_text(errors="replace").strip().splitlines()
-            if lines and "Traceback" not in lines[0]:
+            with (self.folder / "stderr.txt").open("rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(file.tell() - 4000, 0))
+                lines = file.read().decode(errors="replace").strip().splitlines()
+            if lines:
                 return f" ({lines[-1][:300]})"
         return ""
 
@@ -258,6 +290,19 @@ class _Process:
                 if file.exists() and file.stat().st_size == 0:
                     file.unlink()
             self.folder.rmdir()
+
+
+def _check_command(task: str, command: Command) -> None:
+    """Refuse a program that is not there, before any input is blamed for it."""
+    program = command.argv[0]
+    if shutil.which(program) is None:
+        raise TaskError(f"task {task!r}: the program {program!r} is not found here.")
+    for word in command.argv[1:]:
+        if Path(word).suffix in _SCRIPTS and " " not in word and not os.path.isfile(word):
+            raise TaskError(
+                f"task {task!r}: the file {word!r} is not in {Path.cwd()}: run it from where it is,"
+                " or write an absolute path."
+            )
 
 
 def _command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
@@ -290,8 +335,17 @@ class Simulated(Executor):
     """
 
     def __init__(self, durations: Mapping[str, Duration], clock: VirtualClock) -> None:
+        if not isinstance(clock, VirtualClock):
+            raise ProblemError(f"clock is {clock!r}: write the study's own VirtualClock().")
         self.durations, self.clock = durations, clock
+
+    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
+        super().prepare(works, folder, name)
         self._running: list[tuple[float, int, float, Job]] = []
+        self._stopped: list[Outcome] = []
+        for task, work in works.items():
+            if isinstance(work, Command):
+                raise ProblemError(f"tasks[{task!r}] is a command: simulations call functions.")
 
     def start(self, job: Job) -> None:
         now = self.clock.now()
@@ -300,13 +354,15 @@ class Simulated(Executor):
 
     def wait(self, seconds: float) -> list[Outcome]:
         """The job that ends first; the clock moves there, or by so many seconds."""
+        if self._stopped:
+            return [self._stopped.pop()]
         if not self._running:
             self.clock.move(self.clock.now() + seconds)
             return []
         ended, _, started, job = heapq.heappop(self._running)
         self.clock.move(ended)
         work = self.works[job.task]
-        assert not isinstance(work, Command)
+        assert not isinstance(work, Command)  # `prepare` refused them
         try:
             return [Outcome(job, work(dict(job.params)), seconds=ended - started)]
         except Exception as error:
@@ -316,6 +372,7 @@ class Simulated(Executor):
     def stop(self, job: Job) -> None:
         self._running = [entry for entry in self._running if entry[3] != job]
         heapq.heapify(self._running)
+        self._stopped.append(Outcome(job, error="it was cancelled"))
 
 
 def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Work | Command]:
@@ -331,8 +388,6 @@ def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Wor
         raise ProblemError(f"tasks is {given!r}: write a dict of functions by task.")
     for name in given:
         if name not in problem_tasks:
-            from calamint.problem.errors import nearest
-
             raise ProblemError(f"tasks has {name!r}: {nearest(str(name), problem_tasks)}")
     works: dict[str, Work | Command] = {}
     for name, task in problem_tasks.items():

@@ -147,7 +147,8 @@ class Ledger(Books):
             late = job.state not in OPEN
             now = self.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
-            reason = "; ".join(f"{name} is {value}" for name, value in broken.items()) or None
+            said = "; ".join(f"{name} is {value}" for name, value in broken.items())
+            reason = _words(said) if said else None
             detail = {"seconds": took, "broken": list(broken)} if not late else None
             kind = "closed" if late else "told"
             sequence = self._event(connection, kind, number, row.number, detail)
@@ -168,7 +169,7 @@ class Ledger(Books):
         """An attempt ended without a result."""
         with self.database.write() as connection:
             job, row = self._attempt(connection, number, attempt, "failed")
-            self._fail(connection, job, row, reason, retry, "failed")
+            self._fail(connection, job, row, _words(reason), retry, "failed")
 
     def cancel(self, number: int, reason: str | None = None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
@@ -322,3 +323,9 @@ class Ledger(Books):
             for row in self._open_attempts(connection)
             if row.lease_until is not None and (row.lease_until < now or is_dead(row.owner))
         ]
+
+
+def _words(reason: str) -> str:
+    """A reason that any database can keep: no broken characters, and not a book."""
+    text = reason.encode("utf-8", "replace").decode().replace("\x00", "")
+    return text if len(text) <= 1000 else f"{text[:1000]}..."

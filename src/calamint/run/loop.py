@@ -1,10 +1,11 @@
 """Running a study: as soon as a job ends, the next one is decided and started."""
 
 import logging
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from calamint.problem.parameters import finite, whole
 from calamint.run.errors import StorageError
 from calamint.run.executors import Executor, Local, Outcome, TaskError, read_works
 from calamint.run.jobs import Job
+from calamint.run.mirror import Mirror
 
 LOG = logging.getLogger("calamint")
 LOG.addHandler(logging.NullHandler())
@@ -35,7 +37,8 @@ class Progress:
 
     running    jobs that run here, with when they started (of `time.monotonic`)
     places     resources with their capacity        ended    finished jobs by task
-    failed     jobs that failed                     wanted   how many evaluations, if that was said
+    failed     jobs that failed in this run         wanted   how many evaluations, if that was said
+    failure    why the last of them did             others   jobs of other processes, by resource
     best       the last recommendation              last     the last job that was decided
     seconds    since the run began                  thinking seconds of those spent on deciding
     resumed    how many evaluations were there before
@@ -46,6 +49,8 @@ class Progress:
     places: Mapping[str, int]
     ended: Mapping[str, int]
     failed: int
+    failure: str | None
+    others: Mapping[str, list[str]]
     wanted: int | None
     best: Recommendation | None
     last: Job | None
@@ -80,16 +85,17 @@ class RunReport:
 
     def __str__(self) -> str:
         why = {
-            "evaluations": "all evaluations were made",
+            "evaluations": "all evaluations were made, or are under way elsewhere",
             "seconds": "the time was over",
             "cost": "the cost was reached",
             "bits": "no measurement was expected to tell enough",
             "interrupted": "it was interrupted",
         }[self.stopped]
         share = self.thinking / self.seconds if self.seconds > 0 else 0.0
-        failed = f", {self.failed} of them failed" if self.failed else ""
+        failed = f" ({self.failed} failed)" if self.failed else ""
+        many = "" if self.evaluations == 1 else "s"
         return (
-            f"{self.evaluations} evaluations{failed} in {self.seconds:.1f} s,"
+            f"{self.evaluations} evaluation{many}{failed} in {self.seconds:.1f} s,"
             f" {share:.0%} of it spent on deciding; it stopped because {why}"
         )
 
@@ -110,6 +116,8 @@ class Loop:
         watch: Watch | None,
         lease: float,
     ) -> None:
+        if _positive(lease, "lease") is None:
+            raise ProblemError(f"lease is {lease!r}: write a positive number of seconds.")
         self.study, self.watch = study, watch
         # Virtual time passes in leaps, and nobody beats meanwhile.
         self.lease = 1e12 if isinstance(study.clock, VirtualClock) else lease
@@ -122,8 +130,13 @@ class Loop:
             raise ProblemError(
                 "no budget is given: write evaluations=, seconds=, cost= or bits=, or several."
             )
+        if executor is not None and not isinstance(executor, Executor):
+            raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
-        self.executor.prepare(read_works(study.problem.tasks, tasks), _folder(study))
+        self.works = read_works(study.problem.tasks, tasks)
+        path = study.database.path
+        folder = None if path is None else Path(f"{path}.jobs")
+        self.executor.prepare(self.works, folder, study.folder)
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None
@@ -131,6 +144,8 @@ class Loop:
         self._presses = 0
         self._news = False
         self._done = self._failed = 0
+        self._failure: str | None = None
+        self._waited = False
         self._lost: list[Job] = []
 
     def run(self) -> RunReport:
@@ -145,6 +160,7 @@ class Loop:
             try:
                 while self._step():
                     pass
+                self._recommend()
                 self._look()
             finally:
                 self.executor.close()
@@ -165,45 +181,64 @@ class Loop:
             if job in self.running:  # somebody else has it now
                 self.executor.stop(job)
         self._lost = []
-        waits = self._fill()
-        if not self.running and (self.stopped is not None) and not waits:
+        self._fill()
+        if not self.running and self.stopped is not None:
             return False
         if self._presses > 1:
             for job in list(self.running):
                 self.executor.stop(job)
-        if self._news and self.watch is not None:
-            self._news = False
-            self.best = self.study.recommend()
+        self._recommend()
         self._look()
         for outcome in self.executor.wait(_LOOK):
             self._end(outcome)
         return True
 
-    def _fill(self) -> bool:
-        """Start jobs while there is room; whether jobs are waiting to be tried again."""
+    def _recommend(self) -> None:
+        if self._news and self.watch is not None and self.study.history:
+            self._news = False
+            self.best = self.study.recommend()
+
+    def _fill(self) -> None:
+        """Start jobs while there is room, and say whether that is all."""
         while self._presses == 0:
-            reason = self._spent()
-            job = None
+            mirror = self.study.look()
+            if len(mirror.open) > len(self.running) and self.study.reap():
+                mirror = self.study.look()
+            held = {number for number, _ in mirror.open}
+            self.stopped = self._spent(held)
+            if self.stopped is not None:
+                return
+            # Jobs that wait come first, and are counted like those that run.
+            reason = self._spent({job.number for job in mirror.optimizer.pending})
             try:
                 job = self.study.ask_within(self.lease, self.limits["bits"], reason is None)
             except self.study.Exhausted:
-                reason = "bits"
+                job, reason = None, "bits"
             if job is None:
-                self.stopped = reason
-                return reason is not None and bool(self.study.look().waiting)
-            self.last = job
-            LOG.info("%s", job)
-            self.running[job] = time.monotonic()
-            self.executor.start(job)
-            if self.watch is not None:
-                self.watch.started(self._progress(), job)
+                paused = any(moment > self.study.now() for moment in mirror.waiting.values())
+                if reason is not None and not paused:
+                    self.stopped = reason
+                elif not self.running and mirror.open and not self._waited:
+                    self._waited = True
+                    self._say("All that could be used is held by others: waiting for them.")
+                return
+            self._start(job)
         self.stopped = "interrupted"
-        return False
 
-    def _spent(self) -> Stop | None:
-        """Which budget is used up by what has ended and what is under way."""
+    def _start(self, job: Job) -> None:
+        if job.task not in self.works:
+            self.study.cancel(job)
+            raise TaskError(f"task {job.task!r} was added meanwhile: say in tasks what it does.")
+        self.last = job
+        LOG.info("%s", job)
+        self.running[job] = time.monotonic()
+        self.executor.start(job)
+        if self.watch is not None:
+            self.watch.started(self._progress(), job)
+
+    def _spent(self, under_way: Collection[int]) -> Stop | None:
+        """Which budget is used up by what has ended and by the jobs under way."""
         mirror = self.study.look()
-        under_way = mirror.optimizer.pending
         made = sum(mirror.ended.values()) + len(under_way)
         if self.evaluations is not None and made >= self.evaluations:
             return "evaluations"
@@ -211,13 +246,15 @@ class Loop:
         if most is not None and self.study.now() - self.began >= most:
             return "seconds"
         most = self.limits["cost"]
-        if most is not None and mirror.spent + sum(job.cost for job in under_way) >= most:
+        cost = sum(mirror.jobs[number].cost for number in under_way)
+        if most is not None and mirror.spent + cost >= most:
             return "cost"
         return "bits" if self.stopped == "bits" else None
 
     def _end(self, outcome: Outcome) -> None:
         job = outcome.job
-        self.running.pop(job, None)
+        if self.running.pop(job, None) is None:
+            return  # given up before
         if outcome.unloadable is not None:
             self._patiently(lambda: self.study.cancel(job))
             raise TaskError(f"task {job.task!r} cannot be run: {outcome.unloadable}.")
@@ -229,23 +266,28 @@ class Loop:
             try:
                 values = _named(outcome.values, self.study.problem.tasks[job.task].measures)
                 self._patiently(lambda: self.study.tell(job, values, outcome.seconds))
+                self._count(_broken(values))
             except ResultError as refused:
                 error = f"its result was refused: {refused}"
         if error is not None:
-            LOG.warning("job %d failed: %s", job.number, error)
-            self._failed += 1
+            self._count(error)
             try:
                 self._patiently(lambda: self.study.fail(job, error))
             except ResultError:
                 LOG.info("job %d had ended before", job.number)
-        else:
-            LOG.info("job %d ended: %s", job.number, outcome.values)
+        LOG.info("job %d ended: %s", job.number, self._failure or outcome.values)
         self._done += 1
         self._news = True
         if self.watch is not None:
+            shown = error or _broken(outcome.values)
             self.watch.ended(
-                self._progress(), Outcome(job, outcome.values, error, None, outcome.seconds)
+                self._progress(), Outcome(job, outcome.values, shown, None, outcome.seconds)
             )
+
+    def _count(self, failure: str | None) -> None:
+        if failure is not None:
+            self._failed += 1
+            self._failure = failure
 
     def _give_up(self, job: Job) -> None:
         """A job will not end here: another run may decide otherwise."""
@@ -275,6 +317,8 @@ class Loop:
             self.study.problem.resources,
             dict(mirror.ended),
             self._failed,
+            self._failure,
+            self._others(mirror),
             self.evaluations,
             self.best,
             self.last,
@@ -282,6 +326,16 @@ class Loop:
             mirror.thinking - self._thought,
             self.resumed,
         )
+
+    def _others(self, mirror: Mirror) -> dict[str, list[str]]:
+        """What other processes run on each resource."""
+        own = {(job.number, job.attempt) for job in self.running}
+        found: dict[str, list[str]] = {}
+        for (number, attempt), resources in mirror.open.items():
+            if (number, attempt) not in own:
+                for resource in resources:
+                    found.setdefault(resource, []).append(f"{mirror.jobs[number].task} {number}")
+        return found
 
     def _look(self) -> None:
         if self.watch is not None:
@@ -305,13 +359,13 @@ class Loop:
                 self._say("No more jobs are started. Press Ctrl-C again to end those that run.")
             else:
                 self._say("Ending the jobs that run.")
+                signal.signal(signal.SIGINT, before)  # a third one ends everything
 
-        before = {number: signal.signal(number, pressed) for number in (signal.SIGINT,)}
+        before = signal.signal(signal.SIGINT, pressed)
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            signal.signal(signal.SIGINT, before)
 
     @contextmanager
     def _heartbeats(self) -> Iterator[None]:
@@ -351,10 +405,11 @@ def _named(values: Any, measures: tuple[str, ...]) -> Any:
     return values
 
 
-def _folder(study: Any) -> Path | None:
-    """Where the files of jobs are kept: beside the database."""
-    path = study.database.path
-    if path is None:
-        return None
-    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in study.name)
-    return Path(f"{path}.jobs") / safe
+def _broken(values: Any) -> str | None:
+    """Why a result counts as a failure, though it was told."""
+    pairs = values.items() if isinstance(values, Mapping) else [("the result", values)]
+    for name, value in pairs:
+        number = value[0] if isinstance(value, list | tuple) and value else value
+        if number is None or (isinstance(number, float) and not math.isfinite(number)):
+            return f"{name} is {number}"
+    return None

@@ -115,10 +115,13 @@ class Mirror:
         """Whether partial updates are made, which go on from full ones."""
         return self.optimizer.rationality != math.inf and self.optimizer.acquisition.uses_model
 
-    def decided(self, number: int) -> Memory:
+    def memory(self, number: int) -> Memory:
+        """What a full decision that the optimiser just made leaves."""
+        return Memory(number, self.optimizer.origin, self.optimizer.start)
+
+    def decided(self, number: int) -> None:
         """The optimiser made this decision itself: its event will not be news."""
         self._own = number
-        return Memory(number, self.optimizer.origin, self.optimizer.start)
 
     def sync(self) -> int:
         """Apply all events that were not seen yet; returns the revision that the problem has.

@@ -15,6 +15,13 @@ from calamint.run.ledger import write_problem
 from calamint.run.settings import Settings, differences
 
 
+def check_study_name(name: object) -> str:
+    """Refuse what cannot be the name of a study."""
+    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        raise ProblemError(f"name is {name!r}: write a text of at most 200 printable characters.")
+    return name
+
+
 def names(database: Database) -> list[str]:
     """The studies of a storage, oldest first."""
     with database.read() as connection:
@@ -28,7 +35,10 @@ def only(database: Database) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise StorageError(f"storage {database.where} has no study yet: create one.")
+        raise StorageError(
+            f"storage {database.where} has no study yet: create one, by `calamint init` or"
+            " cm.Study(problem, ...)."
+        )
     raise StorageError(
         f"storage {database.where} has {len(found)} studies: give the name of one,"
         f" {', '.join(map(repr, found))}."

@@ -1,5 +1,6 @@
 """How a study decides, as it is stored, and what may be changed of its problem."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -55,9 +56,13 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         rationality = self.rationality
         return {
-            **{name: getattr(self, name) for name in ("seed", "initial", "delta", "fantasies")},
-            **{name: getattr(self, name) for name in ("attempts", "pause")},
-            "rationality": "inf" if rationality == math.inf else rationality,
+            "seed": int(self.seed),
+            "initial": None if self.initial is None else int(self.initial),
+            "delta": float(self.delta),
+            "fantasies": int(self.fantasies),
+            "attempts": int(self.attempts),
+            "pause": float(self.pause),
+            "rationality": _write_rationality(rationality),
             "acquisition": _write_acquisition(named_acquisition(self.acquisition)),
             "model": asdict(self.model or Model()),
         }
@@ -70,6 +75,12 @@ class Settings:
         given["acquisition"] = _read_acquisition(given["acquisition"])
         given["model"] = Model(**given["model"])
         return Settings(**given)
+
+
+def _write_rationality(rationality: Rationality) -> str | float:
+    if isinstance(rationality, str):
+        return rationality
+    return "inf" if rationality == math.inf else float(rationality)
 
 
 def _write_acquisition(acquisition: Acquisition) -> dict[str, Any]:
@@ -102,7 +113,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "")
             found.append(f"{name} is new ({_short(new[key])})")
         elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
             found += differences(old[key], new[key], f"{name}.")
-        elif old[key] != new[key]:
+        elif json.dumps(old[key]) != json.dumps(new[key]):  # 1 is not True
             found.append(f"{name} is {_short(new[key])}, and was {_short(old[key])}")
     # The order of parameters and of tasks decides, too.
     if not found and list(old) != list(new):
@@ -157,6 +168,6 @@ def _wider(old: Parameter, new: Parameter) -> bool:
     """Whether all that was allowed still is, and spaced in the same way."""
     if isinstance(old, Choice) or isinstance(new, Choice):
         both = isinstance(old, Choice) and isinstance(new, Choice)
-        return both and new.options[: len(old.options)] == old.options  # type: ignore[union-attr]
+        return both and json.dumps(new.options[: len(old.options)]) == json.dumps(old.options)  # type: ignore[union-attr]
     same = type(old) is type(new) and old.log == new.log
     return same and new.low <= old.low and new.high >= old.high

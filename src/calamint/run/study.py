@@ -1,7 +1,9 @@
 """A study: an optimiser whose every step is stored before it is answered."""
 
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -32,7 +34,7 @@ from calamint.run.jobs import Job, JobRecord, owner
 from calamint.run.ledger import Ledger
 from calamint.run.loop import LEASE, Loop, RunReport, Watch
 from calamint.run.mirror import Mirror
-from calamint.run.opening import find, names, only, open_study
+from calamint.run.opening import check_study_name, find, names, only, open_study
 from calamint.run.settings import Settings, allowed_changes
 from calamint.run.tables import columns_of, read_table, rows_of, write_csv
 
@@ -81,8 +83,9 @@ class Study:
     ) -> None:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
-        if not isinstance(name, str) or not 0 < len(name) <= 200:
-            raise ProblemError(f"name is {name!r}: write a text of at most 200 characters.")
+        check_study_name(name)
+        if clock is not None and not isinstance(clock, Clock):
+            raise ProblemError(f"clock is {clock!r}: write Clock() or VirtualClock().")
         options = {
             "acquisition": acquisition,
             "model": model,
@@ -102,6 +105,7 @@ class Study:
         wanted.optimizer(problem, self.clock)  # refuses what is wrong before anything is stored
         wanted.policy()
         found, self.settings = open_study(self.database, name, problem, wanted, given, self.now())
+        self._lock = threading.RLock()  # threads may share a study
         self._ledger = Ledger(self.database, found.id, self.settings.policy(), self.now)
         self._mirror = Mirror(self.database, found.id, problem, self._optimizer, self.now)
         self._mirror.revision = found.revision
@@ -120,8 +124,8 @@ class Study:
 
         problem  needed only if it has functions that cannot be imported
         """
-        database = storage if isinstance(storage, Database) else Database(storage)
-        name = only(database) if name is None else name
+        database = storage if isinstance(storage, Database) else Database(storage, create=False)
+        name = only(database) if name is None else check_study_name(name)
         found = find(database, name)
         if found is None:
             others = names(database)
@@ -140,6 +144,13 @@ class Study:
     def now(self) -> float:
         """Seconds since 1970, or on the virtual clock."""
         return self.clock.now() if isinstance(self.clock, VirtualClock) else time.time()
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder for the files of its jobs; no two studies share it."""
+        plain = all(letter.isalnum() or letter in "-_" for letter in self.name)
+        safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in self.name)
+        return self.name if plain else f"{safe}~{self._ledger.study}"
 
     @property
     def problem(self) -> Problem:
@@ -173,6 +184,19 @@ class Study:
         bits: float | None = None,
         decide: bool = True,
     ) -> Job | None:
+        if lease is not None and finite(lease) is None:
+            raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
+        with self._lock:
+            return self._decide(resource, task, lease, bits, decide)
+
+    def _decide(
+        self,
+        resource: str | None,
+        task: str | None,
+        lease: float | None,
+        bits: float | None,
+        decide: bool,
+    ) -> Job | None:
         while True:
             self._sync()
             mirror = self._mirror
@@ -183,23 +207,26 @@ class Study:
             job = self._start_waiting(free, resource, task, lease)
             if job is not None or not places or not decide:
                 return job
-            number, before = len(mirror.jobs), mirror.optimizer.start
+            number, before = len(mirror.jobs), mirror.optimizer.memory
             suggestion, decision = mirror.optimizer.propose(places, number)
             expected = sum(suggestion.bits.values())
             if bits is not None and suggestion.bits and expected < bits:
-                mirror.optimizer.start = before
+                mirror.optimizer.memory = before
                 raise ExhaustedError(expected)
-            thought = decision.kind == "full"
-            memory = mirror.decided(number).to_json() if thought else None
+            memory = mirror.memory(number).to_json() if decision.kind == "full" else None
             contested = free if task is None else None
-            if self._ledger.book(
-                suggestion, decision, mirror.revision, contested, owner(), lease, memory
-            ):
-                if decision.kind == "partial":
-                    mirror.decided(number)
+            booked = False
+            try:
+                booked = self._ledger.book(
+                    suggestion, decision, mirror.revision, contested, owner(), lease, memory
+                )
+            finally:
+                if not booked:  # as if it had never been decided
+                    mirror.optimizer.memory = before
+            if booked:
+                mirror.decided(number)
                 return _job(suggestion, 1, suggestion.resources)
             # Others booked, or changed the problem, meanwhile: decide again, knowing that.
-            mirror.optimizer.start = before
 
     def ask_all(self, lease: float | None = None) -> list[Job]:
         """Jobs for all free capacity."""
@@ -231,7 +258,7 @@ class Study:
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """A job that you want tried: it comes before all others. Returns its number."""
-        if task not in self.problem.tasks:
+        if not isinstance(task, str) or task not in self.problem.tasks:
             raise ProblemError(f"task is {task!r}: {nearest(str(task), self.problem.tasks)}")
         return self._ledger.enqueue(task, self.problem.space.accept(params))
 
@@ -279,33 +306,44 @@ class Study:
         result is kept, and not used.
         """
         number, attempt = self._read_job(job)
-        task = self._task_of(number)
+        task = self._task_of(job)
         measured, broken = self._read(values, self.problem.tasks[task].measures)
         took = None if seconds is None else finite(seconds)
         if seconds is not None and (took is None or took < 0):
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
+        if broken and not measured and self.problem.tasks[task].failures == "retry":
+            reason = "; ".join(f"{name} is {value}" for name, value in broken.items())
+            self._ledger.fail(number, attempt, reason, retry=True)
+            return True
         return self._ledger.tell(number, attempt, measured, broken, took)
 
     def fail(self, job: Job | int, reason: str) -> None:
         """A job ended without a result. What that means is up to its task: `Task(failures=...)`."""
         number, attempt = self._read_job(job)
-        retry = self.problem.tasks[self._task_of(number)].failures == "retry"
+        retry = self.problem.tasks[self._task_of(job)].failures == "retry"
         self._ledger.fail(number, attempt, str(reason), retry)
 
-    def _task_of(self, number: int) -> str:
+    def _task_of(self, job: Job | int) -> str:
+        number = self._read_job(job)[0]
         if number not in self._mirror.jobs:
             self._sync()
         made = self._mirror.jobs.get(number)
-        if made is None:
+        other = isinstance(job, Job) and made is not None
+        if made is None or (other and (job.task, job.params) != (made.task, made.params)):  # type: ignore[union-attr]
             raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
         return made.task
 
     def cancel(self, job: Job | int) -> None:
         """A job will not be run; its resources are free again."""
+        self._task_of(job)
         self._ledger.cancel(self._read_job(job)[0])
 
     def beat(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew leases; returns jobs that were given to others, or have ended, meanwhile."""
+        if finite(lease) is None:
+            raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
+        if not isinstance(jobs, Iterable) or not all(isinstance(job, Job) for job in (*jobs,)):
+            raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
         held = {(job.number, job.attempt): job for job in jobs}
         return [held[key] for key in self._ledger.beat(list(held), lease)] if held else []
 
@@ -315,17 +353,22 @@ class Study:
 
     def add_all(self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]) -> None:
         """Many measurements from elsewhere: all of them, or, if one is refused, none."""
+        try:
+            given = [(params, values) for params, values in rows]
+        except (TypeError, ValueError):
+            raise ResultError("rows: write a list of pairs, parameters and values.") from None
         read = []
-        for index, (params, values) in enumerate(rows):
+        for index, (params, values) in enumerate(given, start=1):
+            where = f"row {index}: " if len(given) > 1 else ""
             try:
                 accepted = self.problem.space.accept(params)
                 measured, broken = self._read(values, self.problem.measured)
             except ProblemError as error:
-                raise type(error)(f"row {index}: {error}" if index else str(error)) from None
+                raise type(error)(f"{where}{error}") from None
             if broken:
                 name = next(iter(broken))
                 raise ResultError(
-                    f"values[{name!r}] is {broken[name]}: write a number, or leave it out."
+                    f"{where}values[{name!r}] is {broken[name]}: write a number, or leave it out."
                 )
             read.append((accepted, measured))
         self._ledger.add(read)
@@ -342,8 +385,12 @@ class Study:
 
     def to_csv(self, path: str | Path) -> None:
         """Write what was measured, a row for each finished job; `add_table` reads it."""
-        with Path(path).open("w", newline="") as file:
-            write_csv(self.table(), columns_of(self.problem), file)
+        rows = self.table()
+        try:
+            with Path(path).open("w", newline="", encoding="utf-8") as file:
+                write_csv(rows, columns_of(self.problem, rows), file)
+        except (OSError, TypeError) as error:
+            raise ProblemError(f"the table cannot be written to {path!r}: {error}.") from error
 
     def to_pandas(self) -> Any:
         """What was measured as a DataFrame, a row for each finished job."""
@@ -351,7 +398,8 @@ class Study:
             import pandas
         except ImportError:
             raise ProblemError("to_pandas needs pandas: pip install pandas.") from None
-        return pandas.DataFrame(self.table(), columns=columns_of(self.problem))
+        rows = self.table()
+        return pandas.DataFrame(rows, columns=columns_of(self.problem, rows))
 
     def table(self) -> list[dict[str, Any]]:
         """What was measured, a row for each finished job."""
@@ -366,8 +414,8 @@ class Study:
         measured = {}
         for name, (value, _) in read.items():
             given = values[name]
-            error = float(given[1]) if isinstance(given, tuple | list) else None
-            measured[name] = (value, error)
+            error = given[1] if isinstance(given, tuple | list) else None
+            measured[name] = (value, None if error is None else float(error))
         return measured, {name: repr(values[name]) for name in broken}
 
     @staticmethod
@@ -375,7 +423,7 @@ class Study:
         if isinstance(job, Job):
             return job.number, job.attempt
         if isinstance(job, int) and not isinstance(job, bool):
-            return job, None
+            return (job if 0 <= job < 2**31 else -1), None
         raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
 
     # -- changing -----------------------------------------------------------------------------
@@ -383,11 +431,16 @@ class Study:
     def change(self, problem: Problem) -> list[str]:
         """Go on with a problem that has more: tasks, resources, capacity, other costs, wider
         bounds. Returns what changed, which is also recorded."""
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
         self._sync()
         changed = allowed_changes(self.problem, problem)
         if not changed:
             return []
-        self.settings.optimizer(problem, self.clock)
+        # All that has happened must make sense under the new problem, before anything is changed.
+        trial = Mirror(self.database, self._ledger.study, problem, self._optimizer, self.now)
+        trial.revision = self._mirror.revision
+        trial.sync()
         revision = self._ledger.change(problem, self._mirror.revision, changed)
         if revision is None:
             raise StorageError(
@@ -402,22 +455,29 @@ class Study:
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
         """The best input, as `Optimizer.recommend`; it is stored, too."""
-        self._sync()
-        found = self._mirror.optimizer.recommend(delta, kind)
+        with self._lock:
+            found = self.optimizer.recommend(delta, kind)
         self._ledger.recommended(found, kind, self._mirror.sequence)
         return found
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, deviation and probability of meeting the limits at one input."""
-        return self.optimizer.predict(params)
+        with self._lock:
+            return self.optimizer.predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
         """What measuring each function at each point would tell about the optimum, in bits."""
-        return self.optimizer.gains(points)
+        with self._lock:
+            return self.optimizer.gains(points)
 
     def attempts(self) -> Sequence[Any]:
         """Attempts that have resources: `job`, `number`, `owner`, `started`, `lease_until`."""
         return self._ledger.open_attempts()
+
+    def reap(self) -> int:
+        """Give back the jobs of attempts whose lease has run out, or whose owner is dead; asking
+        does that by itself. Returns how many there were."""
+        return self._ledger.reap()
 
     def look(self) -> Mirror:
         """What is known of the study in this process, up to date."""
@@ -445,9 +505,10 @@ class Study:
 
     def _sync(self) -> None:
         """See what has happened, and the problem as it is now."""
-        while (revision := self._mirror.sync()) != self._mirror.revision:
-            content = self._ledger.head().problem
-            self._mirror.restart(self._changed(content), revision)
+        with self._lock:
+            while (revision := self._mirror.sync()) != self._mirror.revision:
+                content = self._ledger.head().problem
+                self._mirror.restart(self._changed(content), revision)
 
     def _changed(self, content: Mapping[str, Any]) -> Problem:
         """The problem as another process changed it."""
@@ -461,4 +522,5 @@ class Study:
 
 
 def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
-    return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=made)
+    booked = replace(made, resources=resources)
+    return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=booked)

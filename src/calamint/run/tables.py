@@ -1,8 +1,10 @@
 """Measurements as tables: rows of parameters and values, CSV files, pandas."""
 
 import csv
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,22 +14,42 @@ from calamint.problem import Choice, Integer, Problem, ProblemError
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import Parameter
 
-# Columns that `rows_of` writes besides parameters and functions, and that are passed over.
-_OWN = ("task", "seconds")
 # What stands behind the name of a function in the column of its standard error.
 ERROR = "_error"
 
 
 def rows_of(problem: Problem, history: Iterable[Record]) -> list[dict[str, Any]]:
-    """A row for each finished job or added measurement; None where nothing was measured."""
+    """A row for each finished job or added measurement; None where nothing was measured.
+
+    Besides parameters and functions it has `task` and `seconds`, unless these are names of yours,
+    and `latency_error` if latency was told with its standard error.
+    """
+    taken = _names(problem)
+    rows = []
+    for record in history:
+        row: dict[str, Any] = {} if "task" in taken else {"task": record.task}
+        row |= {**record.params, **{name: record.values.get(name) for name in problem.measured}}
+        for name, error in record.errors.items():
+            if f"{name}{ERROR}" not in taken:
+                row[f"{name}{ERROR}"] = error
+        rows.append(row if "seconds" in taken else {**row, "seconds": record.seconds})
+    return rows
+
+
+def _names(problem: Problem) -> set[str]:
+    return {*problem.space.parameters, *problem.functions}
+
+
+def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns of rows, in order; those of errors beside their functions."""
+    found = {name for row in rows for name in row}
+    columns = ["task", *problem.space.parameters]
+    for name in problem.measured:
+        columns += [name] if f"{name}{ERROR}" not in found else [name, f"{name}{ERROR}"]
+    ordered = list(dict.fromkeys([*columns, "seconds"]))
+    taken = _names(problem)
     return [
-        {
-            "task": record.task,
-            **record.params,
-            **{name: record.values.get(name) for name in problem.measured},
-            "seconds": record.seconds,
-        }
-        for record in history
+        name for name in ordered if name in taken or name in found or name in ("task", "seconds")
     ]
 
 
@@ -37,12 +59,8 @@ def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: T
     writer.writerows(rows)
 
 
-def columns_of(problem: Problem) -> list[str]:
-    return ["task", *problem.space.parameters, *problem.measured, "seconds"]
-
-
 def read_table(problem: Problem, table: Any) -> list[tuple[dict[str, Any], dict[str, Value]]]:
-    """Parameters and values from a CSV file's path, a DataFrame, or a list of dicts.
+    """Parameters and values from a CSV or JSON file's path, a DataFrame, or a list of dicts.
 
     A column for every parameter, and for functions that were measured; `latency_error` is the
     standard error of `latency`. Empty cells were not measured.
@@ -50,9 +68,10 @@ def read_table(problem: Problem, table: Any) -> list[tuple[dict[str, Any], dict[
     texts = isinstance(table, str | Path)
     if texts:
         try:
-            with Path(table).open(newline="") as file:
-                rows: Any = list(csv.DictReader(file))
-        except OSError as error:
+            with Path(table).open(newline="", encoding="utf-8-sig") as file:
+                texts = Path(table).suffix != ".json"
+                rows: Any = list(csv.DictReader(file)) if texts else json.load(file)
+        except (OSError, ValueError, csv.Error) as error:
             raise ProblemError(f"the table {str(table)!r} cannot be read: {error}.") from error
     else:
         rows = table.to_dict("records") if hasattr(table, "to_dict") else table
@@ -60,7 +79,7 @@ def read_table(problem: Problem, table: Any) -> list[tuple[dict[str, Any], dict[
         raise ProblemError(
             f"the table is {type(table).__name__}: give a CSV file, a DataFrame or a list of dicts."
         )
-    return [_read_row(problem, index, row, texts) for index, row in enumerate(rows)]
+    return [_read_row(problem, index, row, texts) for index, row in enumerate(rows, start=1)]
 
 
 def _read_row(
@@ -70,8 +89,10 @@ def _read_row(
         *problem.space.parameters,
         *problem.measured,
         *(f"{name}{ERROR}" for name in problem.measured),
-        *_OWN,
+        "task",
+        "seconds",
     ]
+    taken = _names(problem)
     for name in row:
         if name not in allowed:
             raise ProblemError(f"the table has a column {name!r}: {nearest(str(name), allowed)}")
@@ -88,7 +109,7 @@ def _read_row(
         value = _number(row[name], texts)
         if name in verdicts:
             values[name] = value in (1, True) if value in (0, 1, True, False) else value
-        elif _empty(row.get(f"{name}{ERROR}")):
+        elif f"{name}{ERROR}" in taken or _empty(row.get(f"{name}{ERROR}")):
             values[name] = value
         else:
             values[name] = (value, _number(row[f"{name}{ERROR}"], texts))
@@ -99,11 +120,12 @@ def read_text(parameter: Parameter, text: Any) -> Any:
     """What a text means as the value of a parameter; itself, if nothing."""
     if isinstance(parameter, Choice):
         return next((option for option in parameter.options if str(option) == text), text)
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if isinstance(parameter, Integer) and number.is_integer() else number
+    for kind in (int, float) if isinstance(parameter, Integer) else (float,):
+        with suppress(ValueError):
+            number = kind(text)
+            whole = isinstance(parameter, Integer) and number == int(number)
+            return int(number) if whole else number
+    return text
 
 
 def _number(value: Any, texts: bool) -> Any:
@@ -118,4 +140,9 @@ def _number(value: Any, texts: bool) -> Any:
 
 
 def _empty(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    return (
+        value is None
+        or (isinstance(value, str) and value == "")
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")  # of pandas
+    )

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,12 +26,16 @@ def main() -> None:
     threading.Thread(target=_die_with_parent, args=(control,), daemon=True).start()
     sys.path[:] = payload["path"]
     result = _command(payload) if "argv" in payload else _function(payload)
-    sys.stdout.flush()
     text = json.dumps(result, default=_plain)
     file = Path(payload["result"])
-    partial = file.with_suffix(".partial")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.partial")
     partial.write_text(text)
     partial.replace(file)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(0)  # threads that were left behind must not keep it
 
 
 def _exactly(stream: BinaryIO, size: int) -> bytes:
@@ -64,7 +69,8 @@ def _function(payload: dict[str, Any]) -> dict[str, Any]:
         values = function(payload["params"])
         json.dumps(values, default=_plain)
     except Exception as error:
-        traceback.print_exc()
+        with suppress(Exception):  # standard error may be closed
+            traceback.print_exc()
         return {"error": f"{type(error).__name__}: {error}"}
     return {"values": values}
 
@@ -84,10 +90,13 @@ def _command(payload: dict[str, Any]) -> dict[str, Any]:
     if done.returncode:
         how = f"exit code {done.returncode}"
         if done.returncode < 0:
-            how = f"signal {signal.Signals(-done.returncode).name}"
+            with suppress(ValueError):
+                how = f"signal {signal.Signals(-done.returncode).name}"
         return {"error": f"{payload['argv'][0]} ended with {how}"}
     where = f"the file {answer.name}" if answer.exists() else "the last line of its output"
-    text = answer.read_text() if answer.exists() else _last_line(output)
+    text = answer.read_text(errors="replace") if answer.exists() else _last_line(output)
+    if not text:
+        return {"error": "it printed nothing, and wrote no file CALAMINT_RESULT"}
     try:
         return {"values": json.loads(text)}
     except ValueError:
@@ -95,7 +104,10 @@ def _command(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - 1_000_000, 0))
+        lines = file.read().decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""
 
 

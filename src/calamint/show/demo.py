@@ -12,6 +12,7 @@ from calamint.decide import Recommendation
 from calamint.problem import Params, Task
 from calamint.run import Study
 from calamint.show.live import Live
+from calamint.show.rows import say
 from calamint.testbed import SolvedProblem, toy
 
 # The objective is computed on one machine, the two constraints are measured on another.
@@ -50,11 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
         report = study.run(
             {task: measurement(solved, task) for task in TASKS}, evaluations=wanted, watch=live
         )
-    console.print(f"{report}.\n", highlight=False, soft_wrap=True)
+    say(console, f"{report}.\n")
     console.print(answer(solved, study.recommend()))
-    console.print(
-        f"Everything is in {study.database.where}; run again, it goes on.", highlight=False
-    )
+    say(console, f"Everything is in {study.database.where}; run again, it goes on.")
 
 
 def measurement(solved: SolvedProblem, name: str) -> Callable[[Params], dict[str, float]]:

@@ -79,7 +79,7 @@ def _decision() -> Finding:
 
 def _storage(url: str) -> list[Finding]:
     try:
-        database = Database(url)
+        database = Database(url, create=False)
         found = [Finding(True, f"{database.where} can be opened, schema {REVISION}")]
         with database.write() as connection:
             connection.execute(text("SELECT 1"))

@@ -89,10 +89,11 @@ def picture(progress: Progress) -> Group:
                     resource, f"{job.task} {job.number}{again}: {inputs}", _span(now - began)
                 )
             else:
-                table.add_row(resource, Text("free", style="dim"), "")
-    return Group(
-        table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in _facts(progress))
-    )
+                away = slot - len(here)
+                others = progress.others.get(resource, [])
+                busy = f"{others[away]}, in another process" if away < len(others) else "free"
+                table.add_row(resource, Text(busy, style="dim"), "")
+    return Group(table, *(Text(line) for line in _facts(progress)))
 
 
 def _facts(progress: Progress) -> list[str]:
@@ -101,6 +102,8 @@ def _facts(progress: Progress) -> list[str]:
     each = ", ".join(f"{task} {count}" for task, count in ended.items()) or "none yet"
     failed = f", {progress.failed} failed" if progress.failed else ""
     lines = [f"Evaluations: {sum(ended.values())}{of} ({each}{failed})"]
+    if progress.failure is not None:
+        lines.append(f"Last failure: {progress.failure}")
     if progress.best is not None:
         lines.append(f"Best: {progress.best}")
     if progress.last is not None:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,13 +18,13 @@ from rich.console import Console
 from calamint.problem import Problem, ProblemError
 from calamint.run.database import Database
 from calamint.run.errors import StorageError
-from calamint.run.executors import Local
+from calamint.run.executors import Local, read_works
 from calamint.run.opening import names
 from calamint.run.study import Study
 from calamint.run.tables import columns_of, read_text
 from calamint.show.doctor import examine
 from calamint.show.live import Live
-from calamint.show.rows import Format, show_rows
+from calamint.show.rows import Format, say, show_rows
 
 # What a script can tell by the exit code; 2 is a wrong command line.
 FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
@@ -39,6 +41,14 @@ app = typer.Typer(
 )
 
 
+class States(StrEnum):
+    waiting = "waiting"
+    running = "running"
+    done = "done"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
 Storage = Annotated[
     str,
     typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE", help="sqlite:///path.db"),
@@ -52,9 +62,8 @@ DEFAULT = "sqlite:///calamint.db"
 
 
 def _open(storage: str, name: str | None) -> Study:
-    database = Database(storage)
     sys.path.insert(0, "")  # problems may name functions of modules here
-    return Study.load(database, name)
+    return Study.load(storage, name)
 
 
 def read_problem(source: str) -> Problem:
@@ -131,22 +140,50 @@ def run(
     ] = None,
 ) -> None:
     """Decide and run jobs until a budget is used up; go on where an earlier run stopped."""
+    if evaluations is None and seconds is None and cost is None and bits is None:
+        raise ProblemError("no budget is given: add --evaluations, --seconds, --cost or --bits.")
+    works = None if tasks is None else _import(tasks, "'module:name' of a dict")
     if spec is not None:
-        study = Study(read_problem(spec), Database(storage), name or "study")
+        problem = read_problem(spec)
+        read_works(problem.tasks, works)  # refuses before anything is stored
+        study = Study(problem, Database(storage), name or "study")
     else:
         study = _open(storage, name)
-    works = None if tasks is None else _import(tasks, "'module:name' of a dict")
     console = Console()
     with Live(console) as live:
         report = study.run(
             works, evaluations, seconds, cost, bits, executor=Local(timeout), watch=live
         )
-    console.print(f"{report}.", highlight=False, soft_wrap=True)
+    say(console, f"{report}.")
     if study.history:
-        console.print(f"Recommended: {study.recommend()}", highlight=False, soft_wrap=True)
-    console.print(f"Everything is in {study.database.where}.", highlight=False, soft_wrap=True)
+        say(console, f"Recommended: {study.recommend()}")
+    say(console, f"Everything is in {study.database.where}.")
     if report.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
+    if report.evaluations and report.failed == report.evaluations:
+        say(console, "Every evaluation failed: `calamint jobs --state failed` has the reasons.")
+        raise typer.Exit(FAILED)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"calamint {version('calamint')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which this is.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: calamint studies --storage sqlite:///nn.db")
+def studies(storage: Storage = DEFAULT, format: As = Format.table) -> None:  # noqa: A002
+    """The studies of a storage."""
+    show_rows([{"study": name} for name in names(Database(storage, create=False))], format)
 
 
 @app.command(epilog="Example: calamint status --format json")
@@ -161,9 +198,9 @@ def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.ta
         "study": study.name,
         "storage": study.database.where,
         "evaluations": sum(mirror.ended.values()),
-        **{f"ended {task}": mirror.ended[task] for task in study.problem.tasks},
+        "ended": {task: mirror.ended[task] for task in study.problem.tasks},
         **{state: states[state] for state in ("waiting", "running", "failed", "cancelled")},
-        "seconds of deciding": round(mirror.thinking, 3),
+        "deciding_seconds": round(mirror.thinking, 3),
         "recommended": None if best is None else best.params,
         "objective": None if best is None else best.objective,
         "probability": None if best is None else best.probability,
@@ -242,8 +279,16 @@ def tell(
             raise ProblemError(f"the values are not JSON: {error}.") from error
     else:
         read = {key: _value(text) for key, text in _pairs(values or []).items()}
-    used = _open(storage, name).tell(job, read, seconds)
-    typer.echo(f"Job {job} is told." if used else f"Job {job} had ended: kept, and not used.")
+    study = _open(storage, name)
+    used = study.tell(job, read, seconds)
+    if not used:
+        typer.echo(f"Job {job} had ended: kept, and not used.")
+        return
+    record = study.jobs[job]
+    failed = record.state != "done"
+    typer.echo(
+        f"Job {job} is {record.state}: {record.reason}." if failed else f"Job {job} is told."
+    )
 
 
 @app.command(epilog='Example: calamint fail 3 "the solver diverged"')
@@ -296,6 +341,8 @@ def recommend(
 ) -> None:
     """Where the constrained optimum is believed to be."""
     study = _open(storage, name)
+    if not study.history:
+        raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
     best = study.recommend(delta, "observed" if observed else "believed")
     if format is Format.table:
         typer.echo(str(best))
@@ -313,7 +360,7 @@ def recommend(
 def jobs(
     storage: Storage = DEFAULT,
     name: Name = None,
-    state: Annotated[str | None, typer.Option(help="Only those in this state.")] = None,
+    state: Annotated[States | None, typer.Option(help="Only those in this state.")] = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """All jobs, with their states."""
@@ -342,7 +389,8 @@ def jobs(
 def history(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
     """What was measured, in order."""
     study = _open(storage, name)
-    show_rows(study.table(), format, columns_of(study.problem))
+    rows = study.table()
+    show_rows(rows, format, columns_of(study.problem, rows))
 
 
 @app.command(epilog="Example: calamint export measurements.csv")
@@ -354,23 +402,26 @@ def export(
     """Write what was measured to a file."""
     study = _open(storage, name)
     if path.suffix == ".json":
-        path.write_text(json.dumps(study.table(), indent=2) + "\n")
+        try:
+            path.write_text(json.dumps(study.table(), indent=2) + "\n")
+        except OSError as error:
+            raise ProblemError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
     elif path.suffix == ".csv":
         study.to_csv(path)
     else:
         raise ProblemError(f"the file is {str(path)!r}: write one ending in .csv or .json.")
-    typer.echo(f"{len(study.history)} rows are in {path}.")
+    typer.echo(f"Rows in {path}: {len(study.history)}.")
 
 
 @app.command("import", epilog="Example: calamint import earlier.csv")
 def import_(
-    path: Annotated[Path, typer.Argument(help="A CSV file, a column for each parameter.")],
+    path: Annotated[Path, typer.Argument(help="A CSV or JSON file, as export writes them.")],
     storage: Storage = DEFAULT,
     name: Name = None,
 ) -> None:
     """Add measurements from elsewhere."""
     count = _open(storage, name).add_table(path)
-    typer.echo(f"{count} rows were added.")
+    typer.echo(f"Rows added: {count}.")
 
 
 @app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")

@@ -19,6 +19,11 @@ class Format(StrEnum):
     csv = "csv"
 
 
+def say(console: Console, sentence: str) -> None:
+    """Wrapped between words on a terminal, and on one line elsewhere."""
+    console.print(sentence, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+
 def show_rows(
     rows: Sequence[Mapping[str, Any]],
     form: Format,
@@ -34,15 +39,16 @@ def show_rows(
         flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
         write_csv(flat, columns, sys.stdout)
         return
-    table = Table()
+    table = Table(show_header=not single)
     if single:
         table.add_column("")
         table.add_column("")
         for key, value in rows[0].items():
             table.add_row(key, _cell(value, _words))
     else:
+        columns = [name for name in columns if any(row.get(name) not in (None, {}) for row in rows)]
         for column in columns:
-            table.add_column(column)
+            table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(_cell(row.get(column), _words) for column in columns))
     Console().print(table if rows else "None.")
