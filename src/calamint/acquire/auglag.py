@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.special import logsumexp, ndtri
 
 from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
@@ -181,5 +180,5 @@ class AugmentedLagrangian(Acquisition):
         best = float(multipliers.lagrangian(values[0], margins).min())
         dimension = 1 + len(belief.constraints)
         uniform = qmc.Halton(dimension, rng=rng).random(self.draws)
-        normals = norm.ppf(np.clip(uniform, 1e-12, 1 - 1e-12))
+        normals = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
         return LagrangianImprovement(belief, multipliers, best, normals)

@@ -1,10 +1,11 @@
 """Points to integrate over the space with, denser where the optimum may be."""
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.model import Belief
+from calamint.model.probability import log_normal_density
 from calamint.problem import Space
 from calamint.problem.parameters import Array
 
@@ -39,13 +40,13 @@ def clouds(
     each = -(-(count - whole) // (len(centres) * len(_RADII)))
     centre = np.repeat(centres, len(_RADII), axis=0)[:, None]  # (clouds, 1, D)
     scale = np.tile(_RADII, len(centres))[:, None, None]
-    low, high = norm.cdf(-centre / scale), norm.cdf((1 - centre) / scale)
+    low, high = ndtr(-centre / scale), ndtr((1 - centre) / scale)
     sampler = qmc.Halton(space.dimension, rng=rng)
     uniform = sampler.random(len(centre) * each).reshape(len(centre), each, space.dimension)
-    inside = centre + scale * norm.ppf(low + uniform * (high - low))
+    inside = centre + scale * ndtri(low + uniform * (high - low))
     inside = np.where(space.continuous, np.clip(inside, 0, 1), uniform)
     points = np.vstack([sampler.random(whole), inside.reshape(-1, space.dimension)])
-    logs = norm.logpdf((points - centre) / scale) - np.log(scale * (high - low))
+    logs = log_normal_density((points - centre) / scale) - np.log(scale * (high - low))
     density = np.exp(np.where(space.continuous, logs, 0.0).sum(-1)).sum(0)  # of all clouds
     mixture = (whole + each * density) / len(points)
     return space.snap(points), 1 / (mixture * len(points))
