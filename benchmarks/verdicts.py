@@ -129,6 +129,23 @@ def failures(rows: Sequence[harness.Row]) -> str:
     return "\n\n".join(lines)
 
 
+def discs(rows: Sequence[harness.Row]) -> str:
+    """Gardner 2 by the disc that was found: its feasible set is two of 0.9 % of the box each."""
+    last = [row for row in rows if row.problem == "gardner2, judged" and row.evaluation == 60]
+    lines = []
+    for method in sorted({row.method for row in last}):
+        gaps = [row.gap for row in last if row.method == method]
+        lower = [gap for gap in gaps if gap < 1]
+        upper = [gap for gap in gaps if 1 <= gap < 6]
+        lines.append(
+            f"gardner2, {method}: {len(gaps) - len(lower) - len(upper)} of {len(gaps)} runs saw no"
+            f" input pass; {len(upper)} ended in the upper disc, with a median gap of"
+            f" {np.median(upper):.2f}, {len(lower)} in the lower one, which holds the optimum, with"
+            f" {np.median(lower):.3f}."
+        )
+    return "\n\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Verdicts and failures.")
     parser.add_argument("--repetitions", type=int, default=20)
@@ -144,7 +161,7 @@ def main() -> None:
         for problem, at in LOOKS.items()
         for summary in harness.summarise([row for row in rows if row.problem == problem], at)
     ]
-    text = f"{harness.table(summaries)}\n\n{failures(rows)}\n"
+    text = f"{harness.table(summaries)}\n\n{discs(rows)}\n\n{failures(rows)}\n"
     print(text)
     (RESULTS / "verdicts.md").write_text(f"# Verdicts and failures\n\n{__doc__}\n{text}")
 

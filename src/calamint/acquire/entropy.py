@@ -16,7 +16,7 @@ import numpy as np
 
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.acquire.rejection import root_of
+from calamint.acquire.rejection import Counted, optima, root_of
 from calamint.model import Belief
 from calamint.model.posterior import Posterior
 from calamint.problem.parameters import Array, whole
@@ -24,7 +24,7 @@ from calamint.problem.parameters import Array, whole
 
 @final
 @dataclass(frozen=True)
-class EntropyReduction(Utility):
+class EntropyReduction(Counted):
     """places   (G, D) where x* may be
     normals  (S, F, G + 2) standard normal numbers: of each draw, by function, at the places, at x,
              and for the noise of a measurement there
@@ -36,21 +36,11 @@ class EntropyReduction(Utility):
     normals: Array
     nodes: Array
     chances: Array
-    nats = True
 
     def shares(self, x: Array) -> Array:
         return np.array([self._at(point) for point in self.belief.snap(x)]).reshape(
             len(x), len(self.belief.functions)
         )
-
-    def value(self, x: Array) -> Array:
-        return self.shares(x).sum(-1)
-
-    def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self.value(x), np.zeros_like(x)
-
-    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
-        return (self.shares(x) * weights).sum(-1), np.zeros_like(x)
 
     def _at(self, point: Array) -> Array:
         """(D,) -> (1 + K,) nats, averaged over hyper-parameter samples."""
@@ -91,13 +81,7 @@ class EntropyReduction(Utility):
 
     def _entropy(self, drawn: list[Array]) -> float:
         """Of the place where draws (S, G) of all functions have their optimum, or come closest."""
-        violation = np.zeros_like(drawn[0])
-        for function, values in zip(self.belief.constraints, drawn[1:], strict=True):
-            violation += np.maximum(function.low - values, 0.0)
-            violation += np.maximum(values - function.high, 0.0)
-        objective = np.where(violation <= 0, drawn[0], np.inf)
-        feasible = np.isfinite(objective.min(axis=1))
-        best = np.where(feasible, objective.argmin(axis=1), violation.argmin(axis=1))
+        best, _ = optima(drawn, self.belief.constraints)
         share = np.unique(best, return_counts=True)[1] / len(best)
         return float(-(share * np.log(share)).sum())
 

@@ -8,6 +8,8 @@ each function is what would be left if x* were known to be there (the paper's RS
 For a function that is measured as pass or fail it is the entropy of that verdict that falls.
 """
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -16,7 +18,8 @@ from scipy.special import entr, ndtr
 
 from calamint.acquire.pesc.solutions import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.model import Belief
+from calamint.model import Belief, FunctionBelief
+from calamint.model.kernels import Index, Mask
 from calamint.model.posterior import Posterior
 from calamint.model.probability import verdict_score
 from calamint.problem import Problem, ProblemError, Space
@@ -43,6 +46,20 @@ def root_of(covariance: Array) -> Array:
     """Any R with R Rᵀ = covariance, however close to singular that is."""
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def optima(values: list[Array], limits: Sequence[FunctionBelief]) -> tuple[Index, Mask]:
+    """Which of n places is the optimum of each draw, or comes closest to meeting the limits; and
+    whether it meets them.
+
+    values  (S, n) of the objective, then of every limited function
+    """
+    violation = np.zeros_like(values[0])
+    for function, drawn in zip(limits, values[1:], strict=True):
+        violation += np.maximum(function.low - drawn, 0.0) + np.maximum(drawn - function.high, 0.0)
+    objective = np.where(violation <= 0, values[0], np.inf)
+    feasible = np.isfinite(objective.min(axis=1))
+    return np.where(feasible, objective.argmin(axis=1), violation.argmin(axis=1)), feasible
 
 
 def _entropy(chance: Array) -> Array:
@@ -85,16 +102,10 @@ def grid_truth(
     for start in range(0, draws, _CHUNK):
         chunk = min(_CHUNK, draws - start)
         drawn = [rng.standard_normal((chunk, root.shape[1])) @ root.T for root in roots]
-        violation = np.zeros((chunk, size))
-        for i, function in enumerate(functions[1:], start=1):
-            c = means[i] + drawn[i]
-            violation += np.maximum(function.low - c, 0.0) + np.maximum(c - function.high, 0.0)
-        met = violation <= 0
-        best = np.argmin(np.where(met, means[0] + drawn[0], np.inf), axis=1)
-        feasible = met[np.arange(chunk), best]
+        placed = [mean + draw for mean, draw in zip(means, drawn, strict=True)]
+        best, feasible = optima(placed, functions[1:])
         lost += int((~feasible).sum())
         if closest:
-            best = np.where(feasible, best, violation.argmin(axis=1))
             feasible[:] = True
         order = np.argsort(best[feasible], kind="stable")
         cells, begins = np.unique(best[feasible][order], return_index=True)
@@ -127,19 +138,13 @@ def grid_truth(
     return Truth(gains, number / number.sum(), lost / draws)
 
 
-@final
-class GridInformation(Utility):
-    """Expected information at the points of a grid (n, D), in nats by function (n, 1 + K)."""
+class Counted(Utility):
+    """Nats by function that were counted: they have no slopes."""
 
     nats = True
 
-    def __init__(self, grid: Array, gains: Array) -> None:
-        self.points, self.gains = grid, gains
-        self.grid = grid
-
-    def shares(self, x: Array) -> Array:
-        """Those of the nearest point of the grid."""
-        return self.gains[((x[:, None] - self.grid) ** 2).sum(-1).argmin(axis=1)]
+    @abstractmethod
+    def shares(self, x: Array) -> Array: ...
 
     def value(self, x: Array) -> Array:
         return self.shares(x).sum(-1)
@@ -149,6 +154,19 @@ class GridInformation(Utility):
 
     def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
         return (self.shares(x) * weights).sum(-1), np.zeros_like(x)
+
+
+@final
+class GridInformation(Counted):
+    """Expected information at the points of a grid (n, D), in nats by function (n, 1 + K)."""
+
+    def __init__(self, grid: Array, gains: Array) -> None:
+        self.points, self.gains = grid, gains
+        self.grid = grid
+
+    def shares(self, x: Array) -> Array:
+        """Those of the nearest point of the grid."""
+        return self.gains[((x[:, None] - self.grid) ** 2).sum(-1).argmin(axis=1)]
 
 
 def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:
