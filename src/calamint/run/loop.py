@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
 from calamint.decide import Recommendation, ResultError, VirtualClock
 from calamint.problem import ProblemError
@@ -18,6 +18,9 @@ from calamint.run.errors import StorageError
 from calamint.run.executors import Executor, Local, Outcome, TaskError, read_works
 from calamint.run.jobs import Job
 from calamint.run.mirror import Mirror
+
+if TYPE_CHECKING:
+    from calamint.run.study import Study
 
 LOG = logging.getLogger("calamint")
 LOG.addHandler(logging.NullHandler())
@@ -106,7 +109,7 @@ class Loop:
 
     def __init__(
         self,
-        study: Any,
+        study: "Study",
         tasks: object,
         evaluations: int | None,
         seconds: float | None,
@@ -204,12 +207,12 @@ class Loop:
             mirror = self.study.look()
             if len(mirror.open) > len(self.running) and self.study.reap():
                 mirror = self.study.look()
-            held = {number for number, _ in mirror.open}
-            self.stopped = self._spent(held)
+            pending = {job.number for job in mirror.optimizer.pending}
+            self.stopped = self._spent(pending & {number for number, _ in mirror.open})
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
-            reason = self._spent({job.number for job in mirror.optimizer.pending})
+            reason = self._spent(pending)
             try:
                 job = self.study.ask_within(self.lease, self.limits["bits"], reason is None)
             except self.study.Exhausted:
