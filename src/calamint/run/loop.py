@@ -77,18 +77,20 @@ class Watch(Protocol):
 @final
 @dataclass(frozen=True)
 class RunReport:
-    """How a run ended: what stopped it, how many jobs ended in it, how long it took, and how much
-    of that was spent on deciding."""
+    """How a run ended: what stopped it, how many jobs ended in it, how long it took, how much of
+    that was spent on deciding, and how many jobs others were running when it ended."""
 
     stopped: Stop
     evaluations: int
     failed: int
     seconds: float
     thinking: float
+    elsewhere: int = 0
 
     def __str__(self) -> str:
         why = {
-            "evaluations": "all evaluations were made, or are under way elsewhere",
+            "evaluations": "all evaluations were made"
+            + (f", but for {self.elsewhere} that others are running" if self.elsewhere else ""),
             "seconds": "the time was over",
             "cost": "the cost was reached",
             "bits": "no measurement was expected to tell enough",
@@ -176,6 +178,7 @@ class Loop:
             self._failed,
             study.now() - self.began,
             study.look().thinking - self._thought,
+            len(study.look().open),
         )
 
     def _step(self) -> bool:
