@@ -132,7 +132,8 @@ class Books:
         reason: str,
         retry: bool,
         outcome: str,
-    ) -> None:
+    ) -> bool:
+        """Whether it mattered: the job was running, by this attempt."""
         latest = job.state == "running" and attempt.number == job.attempts
         self._close(connection, attempt.id, outcome, reason)
         now = self.now()
@@ -147,6 +148,7 @@ class Books:
         else:
             self._update_job(connection, job.id, state="failed", ended=now, reason=reason)
             self._event(connection, "failed", job.number, attempt.number, reason)
+        return latest
 
     def _insert_job(
         self,

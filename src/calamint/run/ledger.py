@@ -165,11 +165,11 @@ class Ledger(Books):
                 )
             return not late
 
-    def fail(self, number: int, attempt: int | None, reason: str, retry: bool) -> None:
-        """An attempt ended without a result."""
+    def fail(self, number: int, attempt: int | None, reason: str, retry: bool) -> bool:
+        """An attempt ended without a result; False if its job had ended, or was given to others."""
         with self.database.write() as connection:
             job, row = self._attempt(connection, number, attempt, "failed")
-            self._fail(connection, job, row, _words(reason), retry, "failed")
+            return self._fail(connection, job, row, _words(reason), retry, "failed")
 
     def cancel(self, number: int, reason: str | None = None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""

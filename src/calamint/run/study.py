@@ -313,8 +313,7 @@ class Study:
             raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
         if broken and not measured and self.problem.tasks[task].failures == "retry":
             reason = "; ".join(f"{name} is {value}" for name, value in broken.items())
-            self._ledger.fail(number, attempt, reason, retry=True)
-            return True
+            return self._ledger.fail(number, attempt, reason, retry=True)
         return self._ledger.tell(number, attempt, measured, broken, took)
 
     def fail(self, job: Job | int, reason: str) -> None:
