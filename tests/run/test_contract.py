@@ -333,3 +333,20 @@ def test_a_conflict_is_decided_again(storage, study, monkeypatch):
     assert taken[0].number == 0
     assert job.number == 1
     assert job.resources == ("hall",)
+
+
+def test_capacity_is_checked_again_when_a_job_is_booked(storage, study, monkeypatch):
+    """Another process starts a waiting job while we are about to start one, and to book one."""
+    for x in (0.1, 0.2):
+        study.enqueue("price", {"x": x, "y": 0.5})
+    other = reopened(storage)
+    start, taken = study._ledger.start, []
+
+    def late(*arguments):
+        if not taken:
+            taken.append(other.ask(task="price"))
+        return start(*arguments)
+
+    monkeypatch.setattr(study._ledger, "start", late)
+    assert study.ask(task="price") is None
+    assert list(study.look().open.values()) == [taken[0].resources] == [("office",)]
