@@ -2,18 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, final
 
 from calamint.acquire import Acquisition
 from calamint.decide import (
     Clock,
     Optimizer,
-    Prediction,
-    Recommendation,
-    Record,
     ResultError,
     Suggestion,
     VirtualClock,
@@ -24,19 +20,20 @@ from calamint.decide.settings import Rationality
 from calamint.model import Model
 from calamint.problem import Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, finite
+from calamint.problem.parameters import finite
 from calamint.problem.spec import from_content
 from calamint.run.books import Measured
 from calamint.run.database import MEMORY, Database
 from calamint.run.errors import StorageError
 from calamint.run.executors import Executor
-from calamint.run.jobs import Job, JobRecord, owner
+from calamint.run.jobs import Job, owner
 from calamint.run.ledger import Ledger
 from calamint.run.loop import LEASE, Loop, RunReport, Watch
 from calamint.run.mirror import Mirror
 from calamint.run.opening import check_study_name, find, names, only, open_study
 from calamint.run.settings import Settings, allowed_changes
-from calamint.run.tables import columns_of, read_table, rows_of, write_csv
+from calamint.run.tables import read_table
+from calamint.run.views import Views
 
 
 @final
@@ -49,7 +46,7 @@ class ExhaustedError(Exception):
 
 
 @final
-class Study:
+class Study(Views):
     """Decides what to measure next, and stores every step.
 
     problem      what is asked; it must be the one that the study was created with
@@ -382,28 +379,6 @@ class Study:
         self.add_all(rows)
         return len(rows)
 
-    def to_csv(self, path: str | Path) -> None:
-        """Write what was measured, a row for each finished job; `add_table` reads it."""
-        rows = self.table()
-        try:
-            with Path(path).open("w", newline="", encoding="utf-8") as file:
-                write_csv(rows, columns_of(self.problem, rows), file)
-        except (OSError, TypeError) as error:
-            raise ProblemError(f"the table cannot be written to {path!r}: {error}.") from error
-
-    def to_pandas(self) -> Any:
-        """What was measured as a DataFrame, a row for each finished job."""
-        try:
-            import pandas
-        except ImportError:
-            raise ProblemError("to_pandas needs pandas: pip install pandas.") from None
-        rows = self.table()
-        return pandas.DataFrame(rows, columns=columns_of(self.problem, rows))
-
-    def table(self) -> list[dict[str, Any]]:
-        """What was measured, a row for each finished job."""
-        return rows_of(self.problem, self.history)
-
     def _read(
         self, values: Mapping[str, Value], expected: Iterable[str]
     ) -> tuple[Measured, dict[str, str]]:
@@ -448,56 +423,7 @@ class Study:
         self._mirror.restart(problem, revision)
         return changed
 
-    # -- looking ------------------------------------------------------------------------------
-
-    def recommend(
-        self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
-    ) -> Recommendation:
-        """The best input, as `Optimizer.recommend`; it is stored, too."""
-        with self._lock:
-            found = self.optimizer.recommend(delta, kind)
-        self._ledger.recommended(found, kind, self._mirror.sequence)
-        return found
-
-    def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, deviation and probability of meeting the limits at one input."""
-        with self._lock:
-            return self.optimizer.predict(params)
-
-    def gains(self, points: Any) -> dict[str, Array]:
-        """What measuring each function at each point would tell about the optimum, in bits."""
-        with self._lock:
-            return self.optimizer.gains(points)
-
-    def attempts(self) -> Sequence[Any]:
-        """Attempts that have resources: `job`, `number`, `owner`, `started`, `lease_until`."""
-        return self._ledger.open_attempts()
-
-    def reap(self) -> int:
-        """Give back the jobs of attempts whose lease has run out, or whose owner is dead; asking
-        does that by itself. Returns how many there were."""
-        return self._ledger.reap()
-
-    def look(self) -> Mirror:
-        """What is known of the study in this process, up to date."""
-        self._sync()
-        return self._mirror
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """What decides, with all that was measured: to look at, not to tell."""
-        self._sync()
-        return self._mirror.optimizer
-
-    @property
-    def history(self) -> list[Record]:
-        """What was measured, in the order in which it was told."""
-        return self.optimizer.history
-
-    @property
-    def jobs(self) -> list[JobRecord]:
-        """All jobs, with their states and what they measured."""
-        return self._ledger.records()
+    # -- inside -------------------------------------------------------------------------------
 
     def _optimizer(self, problem: Problem) -> Optimizer:
         return self.settings.optimizer(problem, self.clock)

@@ -1,11 +1,8 @@
 """The command line: a whole optimisation without writing Python."""
 
-import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from importlib.metadata import version
@@ -15,15 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from calamint.problem import Problem, ProblemError
+from calamint.problem import ProblemError
 from calamint.run.database import Database
 from calamint.run.errors import StorageError
 from calamint.run.executors import Local, read_works
 from calamint.run.opening import names
 from calamint.run.study import Study
-from calamint.run.tables import columns_of, read_text
+from calamint.run.tables import columns_of
 from calamint.show.doctor import examine
 from calamint.show.live import Live
+from calamint.show.reading import import_name, read_pairs, read_params, read_problem, read_value
 from calamint.show.rows import Format, say, show_rows
 
 # What a script can tell by the exit code; 2 is a wrong command line.
@@ -64,32 +62,6 @@ DEFAULT = "sqlite:///calamint.db"
 def _open(storage: str, name: str | None) -> Study:
     sys.path.insert(0, "")  # problems may name functions of modules here
     return Study.load(storage, name)
-
-
-def read_problem(source: str) -> Problem:
-    """A problem from a TOML or JSON file, or `module:name`."""
-    if source.endswith((".toml", ".json")):
-        try:
-            text = Path(source).read_text()
-        except OSError as error:
-            raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
-        sys.path.insert(0, "")
-        return Problem.from_toml(text) if source.endswith(".toml") else Problem.from_json(text)
-    found = _import(source, "a spec ending in .toml or .json, or 'module:problem'")
-    if not isinstance(found, Problem):
-        raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
-    return found
-
-
-def _import(path: str, what: str) -> Any:
-    module, _, name = path.partition(":")
-    if not module or not name:
-        raise ProblemError(f"{path!r} is not {what}.")
-    sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
 
 
 @app.command(epilog="Example: calamint init problem.toml --storage sqlite:///nn.db")
@@ -142,7 +114,7 @@ def run(
     """Decide and run jobs until a budget is used up; go on where an earlier run stopped."""
     if evaluations is None and seconds is None and cost is None and bits is None:
         raise ProblemError("no budget is given: add --evaluations, --seconds, --cost or --bits.")
-    works = None if tasks is None else _import(tasks, "'module:name' of a dict")
+    works = None if tasks is None else import_name(tasks, "'module:name' of a dict")
     if spec is not None:
         problem = read_problem(spec)
         read_works(problem.tasks, works)  # refuses before anything is stored
@@ -236,27 +208,6 @@ def ask(
     show_rows([row], format, single=True)
 
 
-def _pairs(words: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for word in words:
-        key, sign, value = word.partition("=")
-        if not sign or not key:
-            raise ProblemError(f"{word!r} is not name=value: write such as error=0.07.")
-        pairs[key] = value
-    return pairs
-
-
-def _value(text: str) -> Any:
-    """0.07, or 0.07,0.01 with its standard error, or true or false."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    numbers = text.split(",")
-    with suppress(ValueError):
-        read = [float(number) for number in numbers]
-        return read[0] if len(read) == 1 else tuple(read)
-    return text
-
-
 @app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3,0.1 converges=true")
 def tell(
     job: JobNumber,
@@ -278,7 +229,7 @@ def tell(
         except ValueError as error:
             raise ProblemError(f"the values are not JSON: {error}.") from error
     else:
-        read = {key: _value(text) for key, text in _pairs(values or []).items()}
+        read = {key: read_value(text) for key, text in read_pairs(values or []).items()}
     study = _open(storage, name)
     used = study.tell(job, read, seconds)
     if not used:
@@ -319,16 +270,8 @@ def enqueue(
 ) -> None:
     """Have an input tried before anything else."""
     study = _open(storage, name)
-    number = study.enqueue(task, _params(study, params))
+    number = study.enqueue(task, read_params(study, params))
     typer.echo(f"Job {number} waits to be asked for.")
-
-
-def _params(study: Study, words: Sequence[str]) -> dict[str, Any]:
-    known = study.problem.space.parameters
-    return {
-        key: read_text(known[key], text) if key in known else text
-        for key, text in _pairs(words).items()
-    }
 
 
 @app.command(epilog="Example: calamint recommend --delta 0.01 --format json")
@@ -433,7 +376,7 @@ def gains(
 ) -> None:
     """How many bits a measurement of each function would tell at an input."""
     study = _open(storage, name)
-    found = study.gains([_params(study, params)])
+    found = study.gains([read_params(study, params)])
     show_rows([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)
 
 

@@ -1,0 +1,67 @@
+"""Reading what stands on the command line: problems, names with values."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from calamint.problem import Problem, ProblemError
+from calamint.run.study import Study
+from calamint.run.tables import read_text
+
+
+def read_problem(source: str) -> Problem:
+    """A problem from a TOML or JSON file, or `module:name`."""
+    if source.endswith((".toml", ".json")):
+        try:
+            text = Path(source).read_text()
+        except OSError as error:
+            raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
+        sys.path.insert(0, "")
+        return Problem.from_toml(text) if source.endswith(".toml") else Problem.from_json(text)
+    found = import_name(source, "a spec ending in .toml or .json, or 'module:problem'")
+    if not isinstance(found, Problem):
+        raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
+    return found
+
+
+def import_name(path: str, what: str) -> Any:
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise ProblemError(f"{path!r} is not {what}.")
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
+
+
+def read_pairs(words: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign or not key:
+            raise ProblemError(f"{word!r} is not name=value: write such as error=0.07.")
+        pairs[key] = value
+    return pairs
+
+
+def read_value(text: str) -> Any:
+    """0.07, or 0.07,0.01 with its standard error, or true or false."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    numbers = text.split(",")
+    with suppress(ValueError):
+        read = [float(number) for number in numbers]
+        return read[0] if len(read) == 1 else tuple(read)
+    return text
+
+
+def read_params(study: Study, words: Sequence[str]) -> dict[str, Any]:
+    known = study.problem.space.parameters
+    return {
+        key: read_text(known[key], text) if key in known else text
+        for key, text in read_pairs(words).items()
+    }
