@@ -72,7 +72,7 @@ def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
     covariance = np.exp(-0.5 * squared / case.lengthscale**2) + 1e-8 * np.eye(len(grid))
     root = np.linalg.cholesky(covariance)
     joint = rng.permutation(len(grid))
-    verdicts = {limit.name for limit in problem.constraints if limit.passfail}
+    verdicts = problem.judged
     amplitude = {name: case.behind if name in verdicts else 1.0 for name in problem.functions}
     noise = {name: 0.01 for name in problem.functions if name not in verdicts}
     data = {}

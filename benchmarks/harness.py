@@ -3,6 +3,7 @@
 An optimiser is anything that makes a `Contestant` from a solved problem and a seed.
 """
 
+import argparse
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -194,6 +195,31 @@ def summarise(rows: Iterable[Row], at: Iterable[int]) -> list[Summary]:
             )
         )
     return summaries
+
+
+def main(
+    description: str,
+    entries: Mapping[str, list[Entry]],
+    looks: Mapping[str, Iterable[int]],
+    path: Path,
+    tolerance: float = 0.0,
+) -> tuple[list[Row], str]:
+    """A benchmark's command line: run what is missing of the problems asked for; returns all rows
+    and their table, with the gaps of each problem after so many evaluations (`looks`)."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--problems", nargs="+", choices=entries, default=list(entries))
+    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
+    options = parser.parse_args()
+    for name in options.problems:
+        run(entries[name], range(options.repetitions), path, options.processes, tolerance)
+    rows = read(path)
+    summaries = [
+        summary
+        for problem, at in looks.items()
+        for summary in summarise([row for row in rows if row.problem == problem], at)
+    ]
+    return rows, table(summaries)
 
 
 def table(summaries: Iterable[Summary]) -> str:

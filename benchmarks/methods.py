@@ -9,7 +9,6 @@ Appends to `results/methods.csv`, goes on where it stopped, writes `results/meth
 `results/methods.png`. Decisions are timed at the end, one at a time.
 """
 
-import argparse
 import os
 import statistics
 from dataclasses import replace
@@ -158,22 +157,8 @@ def decision_times() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="All methods side by side.")
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--problems", nargs="+", choices=entries(), default=list(entries()))
-    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
-    options = parser.parse_args()
     path = RESULTS / "methods.csv"
-    for name in options.problems:
-        seeds = range(options.repetitions)
-        harness.run(entries()[name], seeds, path, options.processes, tolerance=1e-6)
-    rows = harness.read(path)
-    summaries = [
-        summary
-        for problem, at in LOOKS.items()
-        for summary in harness.summarise([row for row in rows if row.problem == problem], at)
-    ]
-    table = harness.table(summaries)
+    rows, table = harness.main("All methods side by side.", entries(), LOOKS, path, tolerance=1e-6)
     print(table)
     draw(rows)
     (RESULTS / "methods.md").write_text(

@@ -11,7 +11,6 @@ Gaps are those of the recommendation (δ = 0.05). Appends to `results/verdicts.c
 stopped, and writes `results/verdicts.md`.
 """
 
-import argparse
 import math
 import os
 from collections.abc import Sequence
@@ -147,21 +146,9 @@ def discs(rows: Sequence[harness.Row]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Verdicts and failures.")
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--problems", nargs="+", choices=entries(), default=list(entries()))
-    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
-    options = parser.parse_args()
     path = RESULTS / "verdicts.csv"
-    for name in options.problems:
-        harness.run(entries()[name], range(options.repetitions), path, options.processes)
-    rows = harness.read(path)
-    summaries = [
-        summary
-        for problem, at in LOOKS.items()
-        for summary in harness.summarise([row for row in rows if row.problem == problem], at)
-    ]
-    text = f"{harness.table(summaries)}\n\n{discs(rows)}\n\n{failures(rows)}\n"
+    rows, table = harness.main("Verdicts and failures.", entries(), LOOKS, path)
+    text = f"{table}\n\n{discs(rows)}\n\n{failures(rows)}\n"
     print(text)
     (RESULTS / "verdicts.md").write_text(f"# Verdicts and failures\n\n{__doc__}\n{text}")
 

@@ -295,3 +295,19 @@ def test_looking_for_a_study_makes_no_file(tmp_path):
     with pytest.raises(cm.StorageError, match="no such file"):
         cm.Study.load(f"sqlite:///{tmp_path / 'none.db'}")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_log_says_of_each_job_how_it_ended(caplog):
+    study = quick(ONE)
+    for x in (0.25, 0.75):
+        study.enqueue("evaluate", {"x": x})
+
+    def fails_at_first(params):
+        if params["x"] < 0.5:
+            raise ValueError("too low")
+        return params["x"]
+
+    with caplog.at_level("INFO", "calamint"):
+        study.run(fails_at_first, evaluations=2)
+    assert "job 0 ended: ValueError: too low" in caplog.text
+    assert "job 1 ended: 0.75" in caplog.text

@@ -22,7 +22,7 @@ from calamint.decide.design import Design
 from calamint.decide.failures import Workings
 from calamint.decide.looking import Looking
 from calamint.decide.maximise import Found
-from calamint.decide.results import ResultError, Value, read_values
+from calamint.decide.results import ResultError, Value, read_seconds, read_values
 from calamint.decide.settings import (
     Rationality,
     measures_all,
@@ -35,7 +35,7 @@ from calamint.decide.threads import single_threaded
 from calamint.model import Data, Model, Start, check_known
 from calamint.problem import Params, Problem, ProblemError
 from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, finite, whole
+from calamint.problem.parameters import Array, whole
 
 
 @final
@@ -103,7 +103,7 @@ class Optimizer(Looking):
             whole(fantasies, "fantasies", 1),
             self.clock,
         )
-        self._passfail = {limit.name for limit in problem.constraints if limit.passfail}
+        self._passfail = problem.judged
         self.history: list[Record] = []
         self.decisions: list[Decision] = []
         self._pending: dict[int, Suggestion] = {}
@@ -224,13 +224,12 @@ class Optimizer(Looking):
 
     @single_threaded
     def propose(
-        self, places: Mapping[str, tuple[str, ...]], number: int, full: bool | None = None
+        self, places: Mapping[str, tuple[str, ...]], number: int
     ) -> tuple[Suggestion, Decision]:
         """The job of one of these tasks that should run next; `book` says that it does.
 
         places  tasks with the resources that they would run on
         number  of the suggestion; randomness depends on it, and on nothing else
-        full    the kind of update, if it is not left to the rationality level
         """
         rng = np.random.default_rng([self.seed, number])
         begin = self.clock.now()
@@ -248,7 +247,7 @@ class Optimizer(Looking):
             point = self.problem.space.snap(rng.random(self.problem.space.dimension))
             choice = self._unthinking("random", task, point, begin, rng)
         else:
-            choice = self._thought(places, number, full, begin, rng, warnings)
+            choice = self._thought(places, number, begin, rng, warnings)
         best = choice.best
         params = self.problem.space.decode(best.point)
         suggestion = Suggestion(
@@ -269,7 +268,6 @@ class Optimizer(Looking):
         self,
         places: Mapping[str, tuple[str, ...]],
         number: int,
-        full: bool | None,
         begin: float,
         rng: np.random.Generator,
         warnings: list[str],
@@ -277,7 +275,7 @@ class Optimizer(Looking):
         """A decision always comes back: fewer samples if the model fails, and at last no model."""
         for model in (self.model, replace(self.model, hyperparameters="map")):
             try:
-                choice = self._thinker.choose(list(places), self._known(), model, rng, full)
+                choice = self._thinker.choose(list(places), self._known(), model, rng)
             except ProblemError:
                 raise  # a known or a cost function of the user's: only they can mend it
             except Exception as error:
@@ -352,9 +350,7 @@ class Optimizer(Looking):
         self._check_pending(suggestion)
         measures = self.problem.tasks[suggestion.task].measures
         read, broken = read_values(values, measures, self._passfail)
-        took = None if seconds is None else finite(seconds)
-        if seconds is not None and (took is None or took < 0):
-            raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
+        took = read_seconds(seconds)
         asked = self._pending[suggestion.number]
         self._end(suggestion, "told")
         if took is not None:

@@ -46,13 +46,21 @@ def read_values(
     return read, broken
 
 
-def shown(value: object) -> str:
+def read_seconds(seconds: object) -> float | None:
+    """How long a job took, if that was said."""
+    took = finite(seconds)
+    if seconds is not None and (took is None or took < 0):
+        raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
+    return took
+
+
+def shown(value: object, most: int = 200) -> str:
     """A value in a sentence, however long or strange it is."""
     try:
         text = repr(value)
     except Exception:
         text = f"a {type(value).__name__}"
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _failed(value: object) -> bool:

@@ -177,20 +177,11 @@ class Thinker:
         return self.rationality * (now - full.ended) > full.took
 
     def choose(
-        self,
-        tasks: Sequence[str],
-        known: Known,
-        model: Model,
-        rng: np.random.Generator,
-        full: bool | None = None,
+        self, tasks: Sequence[str], known: Known, model: Model, rng: np.random.Generator
     ) -> Choice:
-        """The job, of one of these tasks, that tells most for its cost.
-
-        full  the kind of update, if it is not left to the rationality level
-        """
+        """The job, of one of these tasks, that tells most for its cost."""
         times = [self.clock.now()]
-        if full is None:
-            full = self.wants_full(known.version, times[0])
+        full = self.wants_full(known.version, times[0])
         state = self._update(known, model, rng, full, times)
         utility, incumbent = state.utility, state.incumbent
         near = incumbent.point[None]

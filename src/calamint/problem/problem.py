@@ -115,6 +115,11 @@ class Problem:
         """The functions that some task measures."""
         return tuple(name for name in self.functions if name not in self.known)
 
+    @property
+    def judged(self) -> frozenset[str]:
+        """The functions that are measured as pass or fail."""
+        return frozenset(limit.name for limit in self.constraints if limit.passfail)
+
     def constraint(self, name: str) -> Constraint:
         return next(constraint for constraint in self.constraints if constraint.name == name)
 

@@ -203,15 +203,21 @@ def _write_task(
     return entry
 
 
+def imported(module: str, name: str) -> Any:
+    """What a module has under a name, which may have dots."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
 def _import(path: str, field: str) -> Callable[..., Any]:
     remedy = "write 'module:function' for a function that can be imported."
     module, _, name = path.partition(":")
     if not module or not name:
         raise ProblemError(f"{field} is {path!r}: {remedy}")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = imported(module, name)
     except (Exception, SystemExit) as error:
         raise ProblemError(
             f"{field} is {path!r}, but importing it failed ({type(error).__name__}: {error}):"

@@ -23,8 +23,8 @@ class Policy:
     pause     seconds before the second; doubled before every further one
     """
 
-    attempts: int = 3
-    pause: float = 1.0
+    attempts: int
+    pause: float
 
 
 class Books:

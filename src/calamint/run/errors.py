@@ -12,6 +12,10 @@ class StorageError(ProblemError):
     """A storage that cannot be read or written; nothing that was acknowledged is lost."""
 
 
+class ExhaustedError(Exception):
+    """No measurement is expected to tell as many bits as were asked for."""
+
+
 _SENTENCES = (
     ("disk is full", "the disk is full: make room, and go on; nothing was lost"),
     ("disk full", "the disk is full: make room, and go on; nothing was lost"),

@@ -3,6 +3,7 @@
 import heapq
 import json
 import os
+import pickle
 import queue
 import secrets
 import shutil
@@ -180,8 +181,6 @@ class _Process:
         limit: float | None,
         ended: "queue.SimpleQueue[Outcome]",
     ) -> None:
-        import pickle
-
         self.job, self.folder, self.limit, self.ended = job, folder, limit, ended
         self.result = Path(payload["result"])
         # A folder may be there from a database that was deleted.

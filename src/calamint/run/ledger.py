@@ -140,15 +140,18 @@ class Ledger(Books):
         measured: Measured,
         broken: Mapping[str, str],
         seconds: float | None,
+        retry: bool = False,
     ) -> bool:
         """What an attempt measured; False if it came too late, and was kept without being used."""
         with self.database.write() as connection:
             job, row = self._attempt(connection, number, attempt, "told")
+            said = "; ".join(f"{name} is {value}" for name, value in broken.items())
+            reason = _words(said) if said else None
+            if reason is not None and retry and not measured:
+                return self._fail(connection, job, row, reason, retry, "failed")
             late = job.state not in OPEN
             now = self.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
-            said = "; ".join(f"{name} is {value}" for name, value in broken.items())
-            reason = _words(said) if said else None
             detail = {"seconds": took, "broken": list(broken)} if not late else None
             kind = "closed" if late else "told"
             sequence = self._event(connection, kind, number, row.number, detail)

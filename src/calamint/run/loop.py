@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 from calamint.decide import Recommendation, ResultError, VirtualClock
 from calamint.problem import ProblemError
 from calamint.problem.parameters import finite, whole
-from calamint.run.errors import StorageError
+from calamint.run.errors import ExhaustedError, StorageError
 from calamint.run.executors import Executor, Local, Outcome, TaskError, read_works
 from calamint.run.jobs import Job
 from calamint.run.mirror import Mirror
@@ -211,14 +211,14 @@ class Loop:
             if len(mirror.open) > len(self.running) and self.study.reap():
                 mirror = self.study.look()
             pending = {job.number for job in mirror.optimizer.pending}
-            self.stopped = self._spent(pending & {number for number, _ in mirror.open})
+            self.stopped = self._spent(mirror, pending & {number for number, _ in mirror.open})
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
-            reason = self._spent(pending)
+            reason = self._spent(mirror, pending)
             try:
                 job = self.study.ask_within(self.lease, self.limits["bits"], reason is None)
-            except self.study.Exhausted:
+            except ExhaustedError:
                 job, reason = None, "bits"
             if job is None:
                 paused = any(moment > self.study.now() for moment in mirror.waiting.values())
@@ -242,9 +242,8 @@ class Loop:
         if self.watch is not None:
             self.watch.started(self._progress(), job)
 
-    def _spent(self, under_way: Collection[int]) -> Stop | None:
+    def _spent(self, mirror: Mirror, under_way: Collection[int]) -> Stop | None:
         """Which budget is used up by what has ended and by the jobs under way."""
-        mirror = self.study.look()
         made = sum(mirror.ended.values()) + len(under_way)
         if self.evaluations is not None and made >= self.evaluations:
             return "evaluations"
@@ -268,32 +267,29 @@ class Loop:
             self._give_up(job)
             return
         error = outcome.error
+        failure = error
         if error is None:
             try:
                 values = _named(outcome.values, self.study.problem.tasks[job.task].measures)
                 self._patiently(lambda: self.study.tell(job, values, outcome.seconds))
-                self._count(_broken(values))
+                failure = _broken(values)
             except ResultError as refused:
-                error = f"its result was refused: {refused}"
+                failure = error = f"its result was refused: {refused}"
         if error is not None:
-            self._count(error)
             try:
                 self._patiently(lambda: self.study.fail(job, error))
             except ResultError:
                 LOG.info("job %d had ended before", job.number)
-        LOG.info("job %d ended: %s", job.number, self._failure or outcome.values)
-        self._done += 1
-        self._news = True
-        if self.watch is not None:
-            shown = error or _broken(outcome.values)
-            self.watch.ended(
-                self._progress(), Outcome(job, outcome.values, shown, None, outcome.seconds)
-            )
-
-    def _count(self, failure: str | None) -> None:
         if failure is not None:
             self._failed += 1
             self._failure = failure
+        LOG.info("job %d ended: %s", job.number, failure or outcome.values)
+        self._done += 1
+        self._news = True
+        if self.watch is not None:
+            self.watch.ended(
+                self._progress(), Outcome(job, outcome.values, failure, None, outcome.seconds)
+            )
 
     def _give_up(self, job: Job) -> None:
         """A job will not end here: another run may decide otherwise."""
@@ -411,10 +407,9 @@ def _named(values: Any, measures: tuple[str, ...]) -> Any:
     return values
 
 
-def _broken(values: Any) -> str | None:
+def _broken(values: Mapping[str, Any]) -> str | None:
     """Why a result counts as a failure, though it was told."""
-    pairs = values.items() if isinstance(values, Mapping) else [("the result", values)]
-    for name, value in pairs:
+    for name, value in values.items():
         number = value[0] if isinstance(value, list | tuple) and value else value
         if number is None or (isinstance(number, float) and not math.isfinite(number)):
             return f"{name} is {number}"

@@ -138,7 +138,7 @@ class Mirror:
             memory = connection.execute(_MEMORY, {"study": self.study}).scalar_one()
         values: dict[int, dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
-        verdicts = {limit.name for limit in self.problem.constraints if limit.passfail}
+        verdicts = self.problem.judged
         for row in measured:
             number: Any = row.value if row.noise is None else (row.value, row.noise)
             value = bool(row.value) if row.function in verdicts else number

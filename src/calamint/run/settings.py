@@ -8,6 +8,7 @@ from typing import Any, final
 
 from calamint.acquire import ACQUISITIONS, EICD, Acquisition
 from calamint.decide import Clock, Optimizer
+from calamint.decide.results import shown
 from calamint.decide.settings import Rationality, named_acquisition
 from calamint.model import Model
 from calamint.problem import Choice, Problem, ProblemError
@@ -108,22 +109,17 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "")
     for key in [*old, *(key for key in new if key not in old)]:
         name = f"{where}{key}"
         if key not in new:
-            found.append(f"{name} is missing (it is {_short(old[key])})")
+            found.append(f"{name} is missing (it is {shown(old[key], 60)})")
         elif key not in old:
-            found.append(f"{name} is new ({_short(new[key])})")
+            found.append(f"{name} is new ({shown(new[key], 60)})")
         elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
             found += differences(old[key], new[key], f"{name}.")
         elif json.dumps(old[key]) != json.dumps(new[key]):  # 1 is not True
-            found.append(f"{name} is {_short(new[key])}, and was {_short(old[key])}")
+            found.append(f"{name} is {shown(new[key], 60)}, and was {shown(old[key], 60)}")
     # The order of parameters and of tasks decides, too.
     if not found and list(old) != list(new):
         found.append(f"{where or 'the spec '}has another order: {', '.join(map(str, old))}")
     return found
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:57]}..."
 
 
 def allowed_changes(old: Problem, new: Problem) -> list[str]:

@@ -15,16 +15,16 @@ from calamint.decide import (
     VirtualClock,
 )
 from calamint.decide.booking import placement
-from calamint.decide.results import Value, read_values
+from calamint.decide.results import Value, read_seconds, read_values
 from calamint.decide.settings import Rationality
 from calamint.model import Model
-from calamint.problem import Problem, ProblemError
+from calamint.problem import Problem, ProblemError, Task
 from calamint.problem.errors import nearest
 from calamint.problem.parameters import finite
 from calamint.problem.spec import from_content
 from calamint.run.books import Measured
 from calamint.run.database import MEMORY, Database
-from calamint.run.errors import StorageError
+from calamint.run.errors import ExhaustedError, StorageError
 from calamint.run.executors import Executor
 from calamint.run.jobs import Job, owner
 from calamint.run.ledger import Ledger
@@ -34,15 +34,6 @@ from calamint.run.opening import check_study_name, find, names, only, open_study
 from calamint.run.settings import Settings, allowed_changes
 from calamint.run.tables import read_table
 from calamint.run.views import Views
-
-
-@final
-class ExhaustedError(Exception):
-    """No measurement is expected to tell as many bits as were asked for."""
-
-    def __init__(self, bits: float) -> None:
-        super().__init__(f"the best measurement is expected to tell {bits:.3g} bits")
-        self.bits = bits
 
 
 @final
@@ -59,8 +50,6 @@ class Study(Views):
     acquisition, model, seed, initial, delta, rationality and fantasies are those of `Optimizer`.
     A study that exists goes on as it was created: settings that are given must be the same.
     """
-
-    Exhausted = ExhaustedError
 
     def __init__(
         self,
@@ -145,9 +134,8 @@ class Study(Views):
     @property
     def folder(self) -> str:
         """The name of the folder for the files of its jobs; no two studies share it."""
-        plain = all(letter.isalnum() or letter in "-_" for letter in self.name)
         safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in self.name)
-        return self.name if plain else f"{safe}~{self._ledger.study}"
+        return safe if safe == self.name else f"{safe}~{self._ledger.study}"
 
     @property
     def problem(self) -> Problem:
@@ -168,7 +156,7 @@ class Study(Views):
     def ask_within(self, lease: float, bits: float | None, decide: bool) -> Job | None:
         """The next job of a run.
 
-        bits    nothing that tells less is booked: `Exhausted` is raised
+        bits    nothing that tells less is booked: `ExhaustedError` is raised
         decide  without it, only jobs that wait are started
         """
         return self._ask(None, None, lease, bits, decide)
@@ -181,8 +169,8 @@ class Study(Views):
         bits: float | None = None,
         decide: bool = True,
     ) -> Job | None:
-        if lease is not None and finite(lease) is None:
-            raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
+        if lease is not None:
+            _check_lease(lease)
         with self._lock:
             return self._decide(resource, task, lease, bits, decide)
 
@@ -209,7 +197,7 @@ class Study(Views):
             expected = sum(suggestion.bits.values())
             if bits is not None and suggestion.bits and expected < bits:
                 mirror.optimizer.memory = before
-                raise ExhaustedError(expected)
+                raise ExhaustedError(f"the best job is expected to tell {expected:.3g} bits")
             memory = mirror.memory(number).to_json() if decision.kind == "full" else None
             contested = free if task is None else None
             booked = False
@@ -302,42 +290,40 @@ class Study(Views):
         False if the job had ended before, by another attempt or because it was cancelled: then the
         result is kept, and not used.
         """
-        number, attempt = self._read_job(job)
-        task = self._task_of(job)
-        measured, broken = self._read(values, self.problem.tasks[task].measures)
-        took = None if seconds is None else finite(seconds)
-        if seconds is not None and (took is None or took < 0):
-            raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
-        if broken and not measured and self.problem.tasks[task].failures == "retry":
-            reason = "; ".join(f"{name} is {value}" for name, value in broken.items())
-            return self._ledger.fail(number, attempt, reason, retry=True)
-        return self._ledger.tell(number, attempt, measured, broken, took)
+        number, attempt, task = self._asked(job)
+        measured, broken = self._read(values, task.measures)
+        took = read_seconds(seconds)
+        return self._ledger.tell(number, attempt, measured, broken, took, task.failures == "retry")
 
     def fail(self, job: Job | int, reason: str) -> None:
         """A job ended without a result. What that means is up to its task: `Task(failures=...)`."""
-        number, attempt = self._read_job(job)
-        retry = self.problem.tasks[self._task_of(job)].failures == "retry"
-        self._ledger.fail(number, attempt, str(reason), retry)
+        number, attempt, task = self._asked(job)
+        self._ledger.fail(number, attempt, str(reason), task.failures == "retry")
 
-    def _task_of(self, job: Job | int) -> str:
-        number = self._read_job(job)[0]
+    def _asked(self, job: Job | int) -> tuple[int, int | None, Task]:
+        """The number, the attempt (or None for the latest) and the task of a job of this study."""
+        if isinstance(job, Job):
+            number, attempt = job.number, job.attempt
+        elif isinstance(job, int) and not isinstance(job, bool):
+            number, attempt = job, None
+        else:
+            raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
         if number not in self._mirror.jobs:
             self._sync()
         made = self._mirror.jobs.get(number)
-        other = isinstance(job, Job) and made is not None
-        if made is None or (other and (job.task, job.params) != (made.task, made.params)):  # type: ignore[union-attr]
+        if made is None or (
+            isinstance(job, Job) and (job.task, job.params) != (made.task, made.params)
+        ):
             raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
-        return made.task
+        return number, attempt, self.problem.tasks[made.task]
 
     def cancel(self, job: Job | int) -> None:
         """A job will not be run; its resources are free again."""
-        self._task_of(job)
-        self._ledger.cancel(self._read_job(job)[0])
+        self._ledger.cancel(self._asked(job)[0])
 
     def beat(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew leases; returns jobs that were given to others, or have ended, meanwhile."""
-        if finite(lease) is None:
-            raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
+        _check_lease(lease)
         if not isinstance(jobs, Iterable) or not all(isinstance(job, Job) for job in (*jobs,)):
             raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
         held = {(job.number, job.attempt): job for job in jobs}
@@ -383,22 +369,13 @@ class Study(Views):
         self, values: Mapping[str, Value], expected: Iterable[str]
     ) -> tuple[Measured, dict[str, str]]:
         """Values and standard errors as they are stored, and what is not a number."""
-        verdicts = {limit.name for limit in self.problem.constraints if limit.passfail}
-        read, broken = read_values(values, expected, verdicts)
+        read, broken = read_values(values, expected, self.problem.judged)
         measured = {}
         for name, (value, _) in read.items():
             given = values[name]
             error = given[1] if isinstance(given, tuple | list) else None
             measured[name] = (value, None if error is None else float(error))
         return measured, {name: repr(values[name]) for name in broken}
-
-    @staticmethod
-    def _read_job(job: Job | int) -> tuple[int, int | None]:
-        if isinstance(job, Job):
-            return job.number, job.attempt
-        if isinstance(job, int) and not isinstance(job, bool):
-            return (job if 0 <= job < 2**31 else -1), None
-        raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -444,6 +421,11 @@ class Study(Views):
                 f"study {self.name!r} was changed by another process, and has functions that cannot"
                 f" be imported ({error}): open it again with the problem that it has now."
             ) from error
+
+
+def _check_lease(lease: object) -> None:
+    if finite(lease) is None:
+        raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
 
 
 def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:

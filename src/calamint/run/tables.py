@@ -101,7 +101,7 @@ def _read_row(
         if _empty(row.get(name)):
             raise ProblemError(f"row {index} of the table has no {name!r}: add it.")
         params[name] = read_text(parameter, row[name]) if texts else row[name]
-    verdicts = {limit.name for limit in problem.constraints if limit.passfail}
+    verdicts = problem.judged
     values: dict[str, Value] = {}
     for name in problem.measured:
         if _empty(row.get(name)):

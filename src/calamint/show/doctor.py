@@ -90,9 +90,10 @@ def _storage(url: str) -> list[Finding]:
             found.append(Finding(checked == "ok", f"SQLite's own check says: {checked}"))
             room = shutil.disk_usage(database.path.absolute().parent).free
             found.append(Finding(room > 1e8, f"{room / 1e9:.1f} GB are free on its disk"))
-        for name in names(database):
+        stored = names(database)
+        for name in stored:
             found += _study(database, name)
-        if not names(database):
+        if not stored:
             found.append(Finding(True, "it has no study yet"))
     except ProblemError as error:
         return [Finding(False, str(error))]

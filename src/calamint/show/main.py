@@ -22,7 +22,7 @@ from calamint.run.tables import columns_of
 from calamint.show.doctor import examine
 from calamint.show.live import Live
 from calamint.show.reading import import_name, read_pairs, read_params, read_problem, read_value
-from calamint.show.rows import Format, say, show_rows
+from calamint.show.rows import Format, say, show_answer, show_rows
 
 # What a script can tell by the exit code; 2 is a wrong command line.
 FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
@@ -60,7 +60,6 @@ DEFAULT = "sqlite:///calamint.db"
 
 
 def _open(storage: str, name: str | None) -> Study:
-    sys.path.insert(0, "")  # problems may name functions of modules here
     return Study.load(storage, name)
 
 
@@ -193,9 +192,6 @@ def ask(
     if job is None:
         typer.echo("Nothing can start now: tell, fail or cancel a job first.", err=True)
         raise typer.Exit(NOTHING_TO_DO)
-    if format is Format.table:
-        typer.echo(str(job))
-        return
     row = {
         "job": job.number,
         "task": job.task,
@@ -205,7 +201,7 @@ def ask(
         "cost": job.cost,
         "update": job.update,
     }
-    show_rows([row], format, single=True)
+    show_answer(job, row, format)
 
 
 @app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3,0.1 converges=true")
@@ -287,16 +283,13 @@ def recommend(
     if not study.history:
         raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
     best = study.recommend(delta, "observed" if observed else "believed")
-    if format is Format.table:
-        typer.echo(str(best))
-        return
     row = {
         "params": best.params,
         "objective": best.objective,
         "probability": best.probability,
         "confident": best.confident,
     }
-    show_rows([row], format, single=True)
+    show_answer(best, row, format)
 
 
 @app.command(epilog="Example: calamint jobs --state failed")
@@ -396,6 +389,7 @@ def doctor(
 
 def main() -> None:
     """The program; mistakes are one sentence and an exit code."""
+    sys.path.insert(0, "")  # problems may name functions of modules here
     try:
         app()
     except StorageError as error:

@@ -1,13 +1,12 @@
 """Reading what stands on the command line: problems, names with values."""
 
-import importlib
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from calamint.problem import Problem, ProblemError
+from calamint.problem.spec import imported
 from calamint.run.study import Study
 from calamint.run.tables import read_text
 
@@ -19,7 +18,6 @@ def read_problem(source: str) -> Problem:
             text = Path(source).read_text()
         except OSError as error:
             raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
-        sys.path.insert(0, "")
         return Problem.from_toml(text) if source.endswith(".toml") else Problem.from_json(text)
     found = import_name(source, "a spec ending in .toml or .json, or 'module:problem'")
     if not isinstance(found, Problem):
@@ -31,9 +29,8 @@ def import_name(path: str, what: str) -> Any:
     module, _, name = path.partition(":")
     if not module or not name:
         raise ProblemError(f"{path!r} is not {what}.")
-    sys.path.insert(0, "")
     try:
-        return getattr(importlib.import_module(module), name)
+        return imported(module, name)
     except (ImportError, AttributeError) as error:
         raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
 

@@ -24,6 +24,14 @@ def say(console: Console, sentence: str) -> None:
     console.print(sentence, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
 
+def show_answer(answer: object, row: Mapping[str, Any], form: Format) -> None:
+    """Its own sentence for a person, its row for a program."""
+    if form is Format.table:
+        typer.echo(str(answer))
+    else:
+        show_rows([row], form, single=True)
+
+
 def show_rows(
     rows: Sequence[Mapping[str, Any]],
     form: Format,

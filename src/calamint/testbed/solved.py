@@ -48,7 +48,7 @@ class SolvedProblem:
         """What a task would report: the true values with the problem's noise, or verdicts."""
         values = self.evaluate(params, task)
         noisy = {name: value + self.noise * rng.standard_normal() for name, value in values.items()}
-        judged = {limit.name for limit in self.problem.constraints if limit.passfail}
+        judged = self.problem.judged
         return {name: value >= 0 if name in judged else value for name, value in noisy.items()}
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 0.0) -> bool:
