@@ -4,22 +4,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calamint.decide import (
-        Optimizer,
-        Prediction,
-        Recommendation,
-        ResultError,
-        Suggestion,
-        optimize,
-    )
+    from calamint.decide import Optimizer, Prediction, Recommendation, Suggestion, optimize
+    from calamint.errors import CalamintError, ProblemError, ResultError, StorageError, TaskError
     from calamint.model import Model
-    from calamint.problem import Choice, Constraint, Integer, Problem, ProblemError, Real, Task
-    from calamint.run import Job, Local, Simulated, StorageError, Study
-    from calamint.show.live import Live
+    from calamint.problem import Choice, Constraint, Integer, Problem, Real, Task
+    from calamint.run import Job, Local, Simulated, Study
+    from calamint.show import Live, plots
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CalamintError",
     "Choice",
     "Constraint",
     "Integer",
@@ -39,30 +34,24 @@ __all__ = [
     "Study",
     "Suggestion",
     "Task",
+    "TaskError",
     "optimize",
+    "plots",
 ]
 
 # Loaded when first used: importing Calamint must not cost what only a decision needs.
-_ROOMS = {
-    "problem": ("Choice", "Constraint", "Integer", "Problem", "ProblemError", "Real", "Task"),
+_MODULES = {
+    "errors": ("CalamintError", "ProblemError", "ResultError", "StorageError", "TaskError"),
+    "problem": ("Choice", "Constraint", "Integer", "Problem", "Real", "Task"),
     "model": ("Model",),
-    "decide": (
-        "Optimizer",
-        "Prediction",
-        "Recommendation",
-        "ResultError",
-        "Suggestion",
-        "optimize",
-    ),
-    "run": ("Job", "Local", "Simulated", "StorageError", "Study"),
-    "show.live": ("Live",),
+    "decide": ("Optimizer", "Prediction", "Recommendation", "Suggestion", "optimize"),
+    "run": ("Job", "Local", "Simulated", "Study"),
+    "show": ("Live", "plots"),
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("calamint.show.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'calamint' has no attribute {name!r}")
     return getattr(importlib.import_module(f"calamint.{_HOMES[name]}"), name)

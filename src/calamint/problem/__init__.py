@@ -1,8 +1,8 @@
 """What is asked: parameters, functions and limits, tasks and resources, specs."""
 
-from calamint.problem.errors import ProblemError
+from calamint.problem.imports import imported
 from calamint.problem.limits import Constraint
-from calamint.problem.parameters import Choice, Integer, Real
+from calamint.problem.parameters import Choice, Integer, Parameter, Real
 from calamint.problem.problem import Objective, Problem
 from calamint.problem.space import Params, Space
 from calamint.problem.tasks import Graph, Kind, Task
@@ -14,10 +14,11 @@ __all__ = [
     "Integer",
     "Kind",
     "Objective",
+    "Parameter",
     "Params",
     "Problem",
-    "ProblemError",
     "Real",
     "Space",
     "Task",
+    "imported",
 ]

@@ -1,13 +1,16 @@
 """A problem in words and as a small diagram, for people to check what they asked for."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from calamint.problem.parameters import Choice, Integer, Parameter
-from calamint.problem.problem import Problem
 from calamint.problem.tasks import Kind
 
+if TYPE_CHECKING:
+    from calamint.problem.problem import Problem
 
-def describe(problem: Problem) -> str:
+
+def describe(problem: "Problem") -> str:
     """Several lines: parameters, objective, limits, the kind of graph and the graph itself."""
     verb = "Maximise" if problem.objective.maximize else "Minimise"
     lines = [f"{verb} {_named(problem, problem.objective.name)} over"]
@@ -25,7 +28,7 @@ def describe(problem: Problem) -> str:
     return "\n".join([*lines, "", *_kind_in_words(problem), "", *_diagram(problem)])
 
 
-def _named(problem: Problem, name: str) -> str:
+def _named(problem: "Problem", name: str) -> str:
     return f"{name} (known)" if name in problem.known else name
 
 
@@ -50,7 +53,7 @@ _HEADLINES = {
 }
 
 
-def _kind_in_words(problem: Problem) -> list[str]:
+def _kind_in_words(problem: "Problem") -> list[str]:
     graph = problem.graph
     lines = [_HEADLINES[graph.kind]]
     if graph.kind is Kind.COUPLED:
@@ -72,7 +75,7 @@ def _kind_in_words(problem: Problem) -> list[str]:
     return lines
 
 
-def _diagram(problem: Problem) -> list[str]:
+def _diagram(problem: "Problem") -> list[str]:
     """One block of rows a task: functions on the left, the task, alternatives on the right."""
     rows: list[tuple[str, str, str, str, str]] = []
     for name, task in problem.tasks.items():

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import final
 
-from calamint.problem.errors import ProblemError, check_name
-from calamint.problem.parameters import finite
+from calamint.checks import check_name, finite
+from calamint.errors import ProblemError
 
 _OPERATOR = re.compile(r"(<=|>=|==|!=|=<|=>|<|>|=|≤|≥)")
 _EXAMPLE = "write a limit such as 'latency_ms <= 2' or '6.5 <= ph <= 7.5'"

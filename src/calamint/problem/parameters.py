@@ -10,39 +10,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from numbers import Real as RealNumber
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calamint.problem.errors import ProblemError, check_distinct
+from calamint.arrays import Array
+from calamint.checks import check_distinct, finite
+from calamint.errors import ProblemError
 
 Option = str | int | float | bool
-Array = NDArray[np.float64]
 
 # Beyond this many cells, neighbouring integers would be closer than the cube's floats can tell.
 MOST_INTEGERS = 2**40
-
-
-def finite(value: object) -> float | None:
-    """A real number of any type as a float, or None if it is not one, or not finite."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if not isinstance(value, RealNumber) or isinstance(value, bool | np.bool_):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def whole(value: object, name: str, lowest: int) -> int:
-    """A whole number of any type as an int; `name` is what the sentence about others calls it."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-        raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
-    return int(value)
 
 
 def _check_bounds(kind: str, low: object, high: object, log: object) -> tuple[float, float]:

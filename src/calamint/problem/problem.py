@@ -1,11 +1,14 @@
 """A problem, stated in the user's words: what to vary, what to optimise, what to respect, and how
 each number is measured."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from calamint.problem.errors import ProblemError, check_name, nearest
+from calamint.checks import check_name, nearest
+from calamint.errors import ProblemError
+from calamint.problem.describe import describe
 from calamint.problem.limits import Constraint, read_constraint
 from calamint.problem.parameters import Parameter
 from calamint.problem.space import Params, Space
@@ -21,18 +24,19 @@ ONLY_PLACE = "local"
 @final
 @dataclass(frozen=True)
 class Objective:
-    """What is optimised. Inside, it is minimised: the sign changes here and nowhere else."""
+    """What is optimised.
+
+    Everything inside minimises: a model's `Scaling` and the ranking of records multiply by `sign`,
+    and nothing else has to know.
+    """
 
     name: str
     maximize: bool = False
 
-    def inward(self, value: float) -> float:
-        """The user's value as one to minimise."""
-        return -value if self.maximize else value
-
-    def outward(self, value: float) -> float:
-        """A minimised value in the user's own terms."""
-        return self.inward(value)
+    @property
+    def sign(self) -> float:
+        """What makes smaller better: 1, or −1 for an objective that is maximised."""
+        return -1.0 if self.maximize else 1.0
 
 
 @final
@@ -120,8 +124,10 @@ class Problem:
         """The functions that are measured as pass or fail."""
         return frozenset(limit.name for limit in self.constraints if limit.passfail)
 
-    def constraint(self, name: str) -> Constraint:
-        return next(constraint for constraint in self.constraints if constraint.name == name)
+    def limits_of(self, name: str) -> tuple[float, float]:
+        """The interval that a function must lie in; the objective has no limits."""
+        found = next((limit for limit in self.constraints if limit.name == name), None)
+        return (-math.inf, math.inf) if found is None else (found.low, found.high)
 
     def changed(self, **changes: Any) -> "Problem":
         """The same problem with other constraints, tasks, resources, space or known functions.
@@ -146,33 +152,48 @@ class Problem:
 
     def describe(self) -> str:
         """The problem in words, with a small diagram of its tasks and resources."""
-        from calamint.problem.describe import describe
-
         return describe(self)
+
+    # The module for specs is loaded when it is needed: pydantic takes longer than all the rest.
 
     def to_toml(self) -> str:
         """The problem as a TOML spec, from which `from_toml` makes an equal one."""
-        from calamint.problem.spec import to_toml
+        from calamint.problem import spec
 
-        return to_toml(self)
+        return spec.to_toml(self)
 
     def to_json(self) -> str:
         """The problem as a JSON spec, from which `from_json` makes an equal one."""
-        from calamint.problem.spec import to_json
+        from calamint.problem import spec
 
-        return to_json(self)
+        return spec.to_json(self)
 
     @staticmethod
     def from_toml(text: str) -> "Problem":
-        from calamint.problem.spec import from_toml
+        """The problem that a TOML spec states."""
+        from calamint.problem import spec
 
-        return from_toml(text)
+        return Problem(**spec.from_toml(text))
 
     @staticmethod
     def from_json(text: str) -> "Problem":
-        from calamint.problem.spec import from_json
+        """The problem that a JSON spec states."""
+        from calamint.problem import spec
 
-        return from_json(text)
+        return Problem(**spec.from_json(text))
+
+    def to_content(self) -> dict[str, Any]:
+        """The spec as a dict; functions that cannot be imported are named all the same."""
+        from calamint.problem import spec
+
+        return spec.to_content(self)
+
+    @staticmethod
+    def from_content(content: Mapping[str, Any]) -> "Problem":
+        """The problem that a spec states, given as a dict."""
+        from calamint.problem import spec
+
+        return Problem(**spec.from_content(content))
 
 
 def _only_place(tasks: object) -> dict[str, int]:

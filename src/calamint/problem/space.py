@@ -6,8 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
-from calamint.problem.errors import ProblemError, check_name, nearest
-from calamint.problem.parameters import Array, Choice, Integer, Parameter, Real
+from calamint.arrays import Array, Index, Mask
+from calamint.checks import check_name, nearest
+from calamint.errors import ProblemError
+from calamint.problem.parameters import Choice, Integer, Parameter, Real
 
 Params = dict[str, Any]
 
@@ -62,13 +64,13 @@ class Space:
         return sum(parameter.width for parameter in self.parameters.values())
 
     @cached_property
-    def owner(self) -> "np.ndarray[Any, np.dtype[np.intp]]":
+    def owner(self) -> Index:
         """(dimension,) which parameter each column belongs to, counted in the order declared."""
         widths = [parameter.width for parameter in self.parameters.values()]
         return np.repeat(np.arange(len(widths)), widths)
 
     @cached_property
-    def continuous(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    def continuous(self) -> Mask:
         """(dimension,) True for the columns in which a point can move smoothly."""
         smooth = [isinstance(parameter, Real) for parameter in self.parameters.values()]
         return np.repeat(smooth, [parameter.width for parameter in self.parameters.values()])

@@ -1,21 +1,28 @@
 """Problems as TOML or JSON: pydantic checks the form, `Problem` checks the meaning.
 
+Reading returns the arguments that `Problem` is made with.
+
 A function in `known` or `cost` is written as "module:function" and imported when it is read.
 """
 
-import importlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from calamint.problem.errors import ProblemError, nearest
+from calamint.checks import nearest
+from calamint.errors import ProblemError
+from calamint.problem.imports import imported
 from calamint.problem.parameters import Choice, Integer, Parameter, Real
-from calamint.problem.problem import Problem
 from calamint.problem.tasks import Task
+
+if TYPE_CHECKING:
+    from calamint.problem.problem import Problem
+
+Arguments = dict[str, Any]
 
 _Reals = Annotated[list[float], Field(min_length=2, max_length=2)]
 _Integers = Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -52,7 +59,7 @@ class ProblemSpec(_Spec):
     resources: dict[str, int] | None = None
 
 
-def from_toml(text: str) -> Problem:
+def from_toml(text: str) -> Arguments:
     _check_text(text)
     try:
         return _read(tomllib.loads(text))
@@ -61,7 +68,7 @@ def from_toml(text: str) -> Problem:
         raise ProblemError(f"the spec is not TOML: {error}{twice}.") from error
 
 
-def from_json(text: str) -> Problem:
+def from_json(text: str) -> Arguments:
     _check_text(text)
     try:
         return _read(json.loads(text, object_pairs_hook=_distinct_keys))
@@ -80,11 +87,11 @@ def _check_text(text: object) -> None:
         )
 
 
-def to_toml(problem: Problem) -> str:
+def to_toml(problem: "Problem") -> str:
     return tomli_w.dumps(_write(problem))
 
 
-def to_json(problem: Problem) -> str:
+def to_json(problem: "Problem") -> str:
     return json.dumps(_write(problem), indent=2)
 
 
@@ -96,24 +103,27 @@ def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _read(content: object) -> Problem:
+def _read(content: object) -> Arguments:
     if not isinstance(content, dict):
         raise ProblemError(f"the spec is {content!r}: write a table with space and minimize.")
     try:
         spec = ProblemSpec.model_validate(content)
     except ValidationError as error:
         raise ProblemError("\n".join(_sentences(error, content))) from None
-    return Problem(
-        space={name: _read_parameter(name, entry) for name, entry in spec.space.items()},
-        minimize=spec.minimize,
-        maximize=spec.maximize,
-        constraints=spec.constraints or (),
-        known={name: _import(path, f"known.{name}") for name, path in (spec.known or {}).items()},
-        tasks=None
-        if spec.tasks is None
-        else {name: _read_task(name, entry) for name, entry in spec.tasks.items()},
-        resources=spec.resources,
-    )
+    tasks = spec.tasks
+    return {
+        "space": {name: _read_parameter(name, entry) for name, entry in spec.space.items()},
+        "minimize": spec.minimize,
+        "maximize": spec.maximize,
+        "constraints": spec.constraints or (),
+        "known": {
+            name: _import(path, f"known.{name}") for name, path in (spec.known or {}).items()
+        },
+        "tasks": None
+        if tasks is None
+        else {name: _read_task(name, entry) for name, entry in tasks.items()},
+        "resources": spec.resources,
+    }
 
 
 def _read_parameter(name: str, entry: ParameterSpec) -> Parameter:
@@ -146,17 +156,17 @@ def _read_task(name: str, entry: TaskSpec) -> Task:
         raise ProblemError(f"tasks.{name}.{error}") from None
 
 
-def to_content(problem: Problem) -> dict[str, Any]:
+def to_content(problem: "Problem") -> dict[str, Any]:
     """The spec as a dict; functions that cannot be imported are named all the same."""
     return _write(problem, lambda function, field: _name(function))  # noqa: ARG005
 
 
-def from_content(content: Mapping[str, Any]) -> Problem:
+def from_content(content: Mapping[str, Any]) -> Arguments:
     return _read(dict(content))
 
 
 def _write(
-    problem: Problem, named: Callable[[Callable[..., Any], str], str] | None = None
+    problem: "Problem", named: Callable[[Callable[..., Any], str], str] | None = None
 ) -> dict[str, Any]:
     named = named or _path
     content: dict[str, Any] = {}
@@ -201,14 +211,6 @@ def _write_task(
     if task.failures != "model":
         entry["failures"] = task.failures
     return entry
-
-
-def imported(module: str, name: str) -> Any:
-    """What a module has under a name, which may have dots."""
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _import(path: str, field: str) -> Callable[..., Any]:

@@ -12,8 +12,8 @@ from itertools import combinations
 from numbers import Integral
 from typing import Any, Literal, final
 
-from calamint.problem.errors import ProblemError, check_distinct, check_name, nearest
-from calamint.problem.parameters import finite
+from calamint.checks import check_distinct, check_name, finite, nearest
+from calamint.errors import ProblemError
 
 Failures = Literal["model", "retry", "ignore"]
 Cost = float | Callable[[Mapping[str, Any]], float] | Literal["learn"]

@@ -1,11 +1,34 @@
-"""What is said when a problem is stated wrongly: one sentence naming field, value and remedy."""
+"""Checks that all rooms share: numbers and names, and what is said of those that are refused."""
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
+from numbers import Real as RealNumber
+
+import numpy as np
+
+from calamint.errors import ProblemError
 
 
-class ProblemError(ValueError):
-    """A problem, a spec or a parameter value that cannot be accepted as written."""
+def finite(value: object) -> float | None:
+    """A real number of any type as a float, or None if it is not one, or not finite."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, RealNumber) or isinstance(value, bool | np.bool_):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole(value: object, name: str, lowest: int) -> int:
+    """A whole number of any type as an int; `name` is what the error calls it."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+        raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
+    return int(value)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -40,3 +63,12 @@ def check_distinct(names: Iterable[object], field: str) -> None:
         if name in seen:
             raise ProblemError(f"{field} contains {name!r} twice: write it once.")
         seen.append(name)
+
+
+def shown(value: object, most: int = 200) -> str:
+    """A value in a sentence, however long or strange it is."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -1,0 +1,26 @@
+"""Every error that Calamint raises on purpose. Each is one sentence: the field, the value, and what
+to write instead."""
+
+
+class CalamintError(Exception):
+    """The base of all errors below."""
+
+
+class ProblemError(CalamintError, ValueError):
+    """A problem, a setting, a spec or a parameter value that cannot be accepted as written."""
+
+
+class ResultError(ProblemError):
+    """A result that cannot be accepted as it is; nothing was changed."""
+
+
+class StorageError(CalamintError):
+    """A storage that cannot be read or written; nothing that was acknowledged is lost."""
+
+
+class TaskError(CalamintError):
+    """A task that cannot be started at all, at any input."""
+
+
+class ExhaustedError(CalamintError):
+    """No measurement is expected to yield as many bits as were asked for."""
