@@ -1,7 +1,46 @@
 """What is believed: Gaussian processes over every function."""
 
-from calamint.model.belief import Belief, FunctionBelief, Start, believe, check_known
+from calamint.model import feasibility
+from calamint.model.belief import Belief, FunctionBelief
+from calamint.model.bivariate import bivariate_cdf, both_within
 from calamint.model.config import Model
+from calamint.model.costs import SHORTEST, CostModel, FixedCost, check_costs, cost_model
 from calamint.model.data import Data
+from calamint.model.fitting import fit
+from calamint.model.hyperparameters import Hyperparameters
+from calamint.model.interval_probability import (
+    hazard,
+    log_normal_density,
+    probability_derivatives,
+    verdict_score,
+)
+from calamint.model.known_function import check_known
+from calamint.model.protocol import CrossMoments, Joint, Process, SamplePaths
+from calamint.model.transforms import Scaling
 
-__all__ = ["Belief", "Data", "FunctionBelief", "Model", "Start", "believe", "check_known"]
+__all__ = [
+    "SHORTEST",
+    "Belief",
+    "CostModel",
+    "CrossMoments",
+    "Data",
+    "FixedCost",
+    "FunctionBelief",
+    "Hyperparameters",
+    "Joint",
+    "Model",
+    "Process",
+    "SamplePaths",
+    "Scaling",
+    "bivariate_cdf",
+    "both_within",
+    "check_costs",
+    "check_known",
+    "cost_model",
+    "feasibility",
+    "fit",
+    "hazard",
+    "log_normal_density",
+    "probability_derivatives",
+    "verdict_score",
+]

@@ -5,13 +5,13 @@ import math
 import numpy as np
 from scipy.special import ndtr, owens_t
 
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
 
 # Correlations closer to ±1 only lose digits.
 _CLOSEST = 1 - 1e-12
 
 
-def bivariate(h: Array, k: Array, rho: Array) -> tuple[Array, Array, Array, Array]:
+def bivariate_cdf(h: Array, k: Array, rho: Array) -> tuple[Array, Array, Array, Array]:
     """P(X ≤ h, Y ≤ k) of standard normals with correlation ρ, and its slopes in h, k and ρ.
 
     By Owen's T function; h and k may be infinite.
@@ -48,7 +48,7 @@ def both_within(
         for sign_y, edge_y in edges:
             h = (edge_x - means[0]) / deviations[0]
             k = (edge_y - means[1]) / deviations[1]
-            value, by_h, _, slope = bivariate(*np.broadcast_arrays(h, k, rho))
+            value, by_h, _, slope = bivariate_cdf(*np.broadcast_arrays(h, k, rho))
             sign = sign_x * sign_y
             total += sign * value
             by_rho += sign * slope

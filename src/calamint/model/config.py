@@ -7,12 +7,13 @@ from typing import Literal, final
 
 import numpy as np
 
-from calamint.model.data import Data, Scaling, standardise
-from calamint.model.hyper import Prior
+from calamint.checks import finite, nearest, whole
+from calamint.errors import ProblemError
+from calamint.model.data import Data
+from calamint.model.hyperparameters import AMPLITUDE, LENGTHSCALES, MEAN, NOISE, Prior
 from calamint.model.kernels import KERNELS, Kernel
-from calamint.problem import Problem, ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import finite, whole
+from calamint.model.transforms import Scaling, standardise
+from calamint.problem import Problem
 
 # What can be computed with; noise may be nothing at all.
 _RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise", 0.0, 1e200))
@@ -92,11 +93,14 @@ class Model:
     def kernel_of(self, name: str) -> Kernel:
         return KERNELS[_of(self.kernel, name) or "matern52"]  # type: ignore[index]
 
-    def scaling_of(self, name: str, data: Data, low: float, high: float) -> Scaling:
-        """Standardised, unless the amplitude says in which units to think."""
+    def scaling_of(self, name: str, data: Data, low: float, high: float, sign: float) -> Scaling:
+        """Standardised, unless the amplitude is given in the function's own units.
+
+        sign  −1 for an objective that is maximised
+        """
         if _of(self.amplitude, name) is not None:
-            return Scaling()
-        return standardise(data.values, low, high)
+            return Scaling(0.0, sign)
+        return standardise(data.values, low, high, sign)
 
     def prior_of(
         self, name: str, parameters: int, scaling: Scaling, passfail: bool = False
@@ -107,15 +111,15 @@ class Model:
         amplitude = _of(self.amplitude, name)
         noise = _of(self.noise, name)
         if lengthscale is not None:
-            fixed[:-3] = np.log(np.asarray(lengthscale, dtype=float))
+            fixed[LENGTHSCALES] = np.log(np.asarray(lengthscale, dtype=float))
         if amplitude is not None:
-            fixed[-3] = math.log(amplitude)  # type: ignore[arg-type]
-            fixed[-1] = 0.0
+            fixed[AMPLITUDE] = math.log(amplitude)  # type: ignore[arg-type]
+            fixed[MEAN] = 0.0
         if noise is not None:
-            scaled = noise / scaling.scale / scaling.scale  # type: ignore[operator]
-            fixed[-2] = math.log(scaled) if scaled > 0 else -math.inf
+            scaled = float(scaling.inward_variance(noise))  # type: ignore[arg-type]
+            fixed[NOISE] = math.log(scaled) if scaled > 0 else -math.inf
         if passfail:
-            fixed[-2] = -math.inf
+            fixed[NOISE] = -math.inf
             return Prior.verdicts(parameters, fixed)
         return Prior.standard(parameters, fixed)
 

@@ -9,14 +9,11 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from calamint.problem.parameters import Array
-
-Index = np.ndarray[Any, np.dtype[np.intp]]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+from calamint.arrays import Array, Index
 
 
 class Kernel(ABC):

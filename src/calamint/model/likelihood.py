@@ -10,40 +10,22 @@ from typing import Protocol, final
 import numpy as np
 from scipy.linalg import lapack
 
-from calamint.model.data import Data, Scaling
-from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales, noise_variance
-from calamint.model.kernels import LOG_2PI, Index, Kernel, Mask, squared_differences
-from calamint.problem.parameters import Array
-
-# Tried in turn, relative to the mean diagonal, until a matrix can be factorised.
-JITTERS = (0.0, *(10.0**power for power in range(-15, 1)))
-SMALLEST_PIVOT = 1e-15
-
-# Larger arrays are mapped anew by the allocator at every use, and leave the cache: at N = 50 and
-# ten samples that made kernels three times as expensive.
-CACHED_NUMBERS = 15_000
-
-
-def factorise(matrix: Array) -> tuple[Array, float]:
-    """The lower Cholesky root of a matrix, and the smallest jitter of the ladder that it needed.
-
-    Only the upper triangle of the matrix is read.
-    """
-    size = len(matrix)
-    if size == 0:
-        return matrix, 0.0
-    scale = float(matrix.trace()) / size
-    for jitter in JITTERS:
-        attempt = matrix
-        if jitter:
-            attempt = matrix.copy()
-            attempt.flat[:: size + 1] += jitter * scale
-        # The transpose is the same matrix, in the order that LAPACK wants, upper becoming lower.
-        root, info = lapack.dpotrf(attempt.T, lower=1, clean=1)
-        # A root whose pivots drown in rounding is no root: its inverse would be noise.
-        if info == 0 and root.diagonal().min() ** 2 > SMALLEST_PIVOT * scale:
-            return root, jitter * scale
-    raise np.linalg.LinAlgError("a covariance matrix contains values that are not numbers")
+from calamint.arrays import Array, Index, Mask
+from calamint.model.cholesky import CACHED_NUMBERS, factorise
+from calamint.model.data import Data
+from calamint.model.hyperparameters import (
+    AMPLITUDE,
+    LENGTHSCALES,
+    MEAN,
+    NOISE,
+    amplitude_squared,
+    constant_mean,
+    lengthscales,
+    noise_variance,
+)
+from calamint.model.kernels import LOG_2PI, Kernel, squared_differences
+from calamint.model.posterior import Posterior
+from calamint.model.transforms import Scaling
 
 
 class Likelihood(Protocol):
@@ -58,11 +40,14 @@ class Likelihood(Protocol):
     def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
         """(P + 3,) -> value and (P + 3,) gradient, at one θ."""
 
+    def posterior(self, theta: Array) -> Posterior:
+        """Condition on the data under each θ (m, P + 3)."""
+
 
 @final
 @dataclass(frozen=True)
-class Evidence:
-    """One function's data in the form that likelihoods need.
+class GaussianLikelihood:
+    """Values that were measured with Gaussian noise.
 
     owner  (D,) which parameter, and so which length-scale, each column of the inputs has
     """
@@ -80,7 +65,7 @@ class Evidence:
     @cached_property
     def known_noise(self) -> Array:
         """(N,) standardised noise variances, NaN where they are to be learnt."""
-        return self.data.noise / self.scaling.scale / self.scaling.scale
+        return self.scaling.inward_variance(self.data.noise)
 
     @cached_property
     def squares(self) -> Array:
@@ -176,8 +161,34 @@ class Evidence:
         lower.flat[:: len(lower) + 1] *= 0.5
         pull = weights[:, None] * weights - 2 * lower
         scales = lengthscales(theta)
-        gradient[:-3] = 0.5 * variance * (self.squares @ (pull * slope).ravel()) / scales**2
-        gradient[-3] = np.vdot(pull, signal)
-        gradient[-2] = 0.5 * float(np.sum(pull.diagonal()[learnt] * noise[learnt]))
-        gradient[-1] = weights.sum()
+        gradient[LENGTHSCALES] = (
+            0.5 * variance * (self.squares @ (pull * slope).ravel()) / scales**2
+        )
+        gradient[AMPLITUDE] = np.vdot(pull, signal)
+        gradient[NOISE] = 0.5 * float(np.sum(pull.diagonal()[learnt] * noise[learnt]))
+        gradient[MEAN] = weights.sum()
         return self._log_density(root, white), gradient
+
+    def posterior(self, theta: Array) -> Posterior:
+        """Condition on the data under each θ (m, P + 3)."""
+        count = len(self.targets)
+        inverse_root = np.empty((len(theta), count, count))
+        jitter = np.empty(len(theta))
+        for index in range(len(theta)):
+            root, jitter[index] = factorise(self.upper_covariance(theta[index : index + 1])[0])
+            if len(root):
+                inverse_root[index], _ = lapack.dtrtri(root, lower=1)
+        residual = self.targets - constant_mean(theta)[:, None]
+        white = np.einsum("mij,mj->mi", inverse_root, residual)
+        return Posterior(
+            kernel=self.kernel,
+            owner=self.owner,
+            theta=theta,
+            inputs=self.data.inputs,
+            inverse_root=inverse_root,
+            white=white,
+            weights=np.einsum("mji,mj->mi", inverse_root, white),
+            data_noise=self.noise(theta) + jitter[:, None],
+            noise=self.noise_of_new(theta),
+            jitter=jitter,
+        )

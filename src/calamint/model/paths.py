@@ -7,17 +7,19 @@ meets its data however many there are. Every path has frequencies of its own, so
 paths has the exact covariance.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from functools import cached_property
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales
-from calamint.model.kernels import Index, squared_differences
-from calamint.model.likelihood import CACHED_NUMBERS
-from calamint.model.posterior import Posterior
-from calamint.problem.parameters import Array
+from calamint.arrays import Array, Index
+from calamint.model.cholesky import CACHED_NUMBERS
+from calamint.model.hyperparameters import amplitude_squared, constant_mean, lengthscales
+from calamint.model.kernels import squared_differences
+
+if TYPE_CHECKING:
+    from calamint.model.posterior import Posterior
 
 
 @final
@@ -30,7 +32,7 @@ class Paths:
     update       (S, N) K⁻¹ (y − m − φ(X)u − ε)
     """
 
-    posterior: Posterior
+    posterior: "Posterior"
     frequencies: Array
     phases: Array
     amplitudes: Array
@@ -81,6 +83,32 @@ class Paths:
             updates[index] = prior[index] * (cross @ self.update[index])
         return updates
 
+    @cached_property
+    def _inverse_scales(self) -> Array:
+        """(S, D) reciprocal length-scales"""
+        return 1 / lengthscales(self.posterior.theta)[:, self.posterior.owner]
+
+    @cached_property
+    def _update_weights(self) -> Array:
+        """(S, N) a² K⁻¹ (y − m − φ(X)u − ε)"""
+        return amplitude_squared(self.posterior.theta)[:, None] * self.update
+
+    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
+        """Paths (n,), each at a point of its own (n, D) -> values (n,) and gradients (n, D)."""
+        frequencies, amplitudes = self.frequencies[which], self.amplitudes[which]
+        angles = (frequencies @ x[:, :, None])[..., 0]
+        angles += self.phases[which]
+        values = (np.cos(angles) * amplitudes).sum(-1)
+        np.sin(angles, out=angles)
+        angles *= amplitudes
+        gradients = -(angles[:, None, :] @ frequencies)[:, 0]
+        inverse, weights = self._inverse_scales[which], self._update_weights[which]
+        apart = (x[:, None, :] - self.posterior.inputs) * inverse[:, None, :]
+        value, slope = self.posterior.kernel.value_slope((apart * apart).sum(-1))
+        values += constant_mean(self.posterior.theta)[which] + (value * weights).sum(-1)
+        gradients -= ((slope * weights)[:, None, :] @ apart)[:, 0] * inverse
+        return values, gradients
+
     def replaced(self, at: Index, others: "Paths") -> "Paths":
         """These paths, those at the given indices exchanged for others."""
 
@@ -98,60 +126,9 @@ class Paths:
         )
 
 
-@final
-class Bundle:
-    """Paths of several functions, chosen ones of them each at a point of its own.
-
-    A constrained solver asks hundreds of times: stacked features answer for all at once.
-    """
-
-    def __init__(self, paths: Sequence[Paths]) -> None:
-        self.frequencies = np.stack([p.frequencies for p in paths], axis=1)  # (S, P, F, D)
-        self.phases = np.stack([p.phases for p in paths], axis=1)
-        self.amplitudes = np.stack([p.amplitudes for p in paths], axis=1)
-        self.updates = [_Update(p) for p in paths]
-
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
-        """Paths (n,) at points (n, D) -> values (n, P) and gradients (n, P, D) of P functions."""
-        frequencies, amplitudes = self.frequencies[which], self.amplitudes[which]
-        angles = (frequencies @ x[:, None, :, None])[..., 0]
-        angles += self.phases[which]
-        values = (np.cos(angles) * amplitudes).sum(-1)
-        np.sin(angles, out=angles)
-        angles *= amplitudes
-        gradients = -(angles[..., None, :] @ frequencies)[..., 0, :]
-        for index, update in enumerate(self.updates):
-            value, gradient = update.value_gradient(which, x)
-            values[:, index] += value
-            gradients[:, index] += gradient
-        return values, gradients
-
-
-@final
-class _Update:
-    """m + k(x, X)·update of one function's paths, with what does not depend on x done before."""
-
-    def __init__(self, paths: Paths) -> None:
-        posterior = paths.posterior
-        self.kernel, self.mean = posterior.kernel, constant_mean(posterior.theta)
-        self.inverse = 1 / lengthscales(posterior.theta)[:, posterior.owner]  # (S, D)
-        self.inputs = posterior.inputs
-        self.pull = amplitude_squared(posterior.theta)[:, None] * paths.update  # (S, N)
-
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
-        inverse, pull = self.inverse[which], self.pull[which]
-        apart = (x[:, None, :] - self.inputs) * inverse[:, None, :]
-        value, slope = self.kernel.value_slope((apart * apart).sum(-1))
-        gradient = ((slope * pull)[:, None, :] @ apart)[:, 0] * inverse
-        return self.mean[which] + (value * pull).sum(-1), -gradient
-
-
-def draw_paths(
-    posterior: Posterior, count: int, rng: np.random.Generator, features: int = 256
-) -> Paths:
-    """Draw `count` functions, the s-th under hyper-parameter sample s modulo M."""
-    posterior = posterior.take(np.arange(count) % len(posterior))
-    dimension = posterior.inputs.shape[1]
+def draw_paths(posterior: "Posterior", rng: np.random.Generator, features: int = 256) -> Paths:
+    """Draw one function under each hyper-parameter sample of the posterior."""
+    count, dimension = len(posterior), posterior.inputs.shape[1]
     scale = lengthscales(posterior.theta)[:, None, posterior.owner]
     frequencies = posterior.kernel.frequencies((count, features, dimension), rng) / scale
     phases = rng.uniform(0, 2 * np.pi, (count, features))

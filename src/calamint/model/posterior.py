@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.linalg import lapack
 
-from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales
-from calamint.model.kernels import Index, Kernel, squared_differences
-from calamint.model.likelihood import CACHED_NUMBERS, JITTERS, SMALLEST_PIVOT, Evidence, factorise
-from calamint.problem.parameters import Array
+from calamint.arrays import Array, Index
+from calamint.model.cholesky import CACHED_NUMBERS, jitter_for
+from calamint.model.cross_covariance import PosteriorJoint
+from calamint.model.hyperparameters import amplitude_squared, constant_mean, lengthscales
+from calamint.model.kernels import Kernel, squared_differences
+from calamint.model.paths import Paths, draw_paths
 
 
 @final
@@ -44,30 +45,14 @@ class Posterior:
     noise: Array
     jitter: Array
 
-    @staticmethod
-    def of(evidence: Evidence, theta: Array) -> "Posterior":
-        """Condition on the data under each θ."""
-        count = len(evidence.targets)
-        inverse_root = np.empty((len(theta), count, count))
-        jitter = np.empty(len(theta))
-        for index in range(len(theta)):
-            root, jitter[index] = factorise(evidence.upper_covariance(theta[index : index + 1])[0])
-            if len(root):
-                inverse_root[index], _ = lapack.dtrtri(root, lower=1)
-        residual = evidence.targets - constant_mean(theta)[:, None]
-        white = np.einsum("mij,mj->mi", inverse_root, residual)
-        return Posterior(
-            kernel=evidence.kernel,
-            owner=evidence.owner,
-            theta=theta,
-            inputs=evidence.data.inputs,
-            inverse_root=inverse_root,
-            white=white,
-            weights=np.einsum("mji,mj->mi", inverse_root, white),
-            data_noise=evidence.noise(theta) + jitter[:, None],
-            noise=evidence.noise_of_new(theta),
-            jitter=jitter,
-        )
+    @property
+    def measurable(self) -> bool:
+        return True
+
+    @property
+    def lengthscales(self) -> Array:
+        """(M, P)"""
+        return lengthscales(self.theta)
 
     @staticmethod
     def stacked(each: Sequence["Posterior"], noise: Array) -> "Posterior":
@@ -147,12 +132,12 @@ class Posterior:
         cross, slope = prior * value, prior * slope
         white = self._whiten(cross)
         mean, variance = self.moments_from(cross, white)
-        mean_gradient = self.pull(slope * self.weights[:, None, :], x, self.inputs)
+        mean_gradient = self.kernel_vjp(slope * self.weights[:, None, :], x, self.inputs)
         solved = white @ self.inverse_root
-        variance_gradient = -2 * self.pull(slope * solved, x, self.inputs)
+        variance_gradient = -2 * self.kernel_vjp(slope * solved, x, self.inputs)
         return mean, variance, mean_gradient, variance_gradient
 
-    def pull(self, coefficients: Array, x: Array, z: Array) -> Array:
+    def kernel_vjp(self, coefficients: Array, x: Array, z: Array) -> Array:
         """Σ_j c_j ∂k(x, z_j)/∂x from c_j·slope_j: (M, n, N), (n, D), (N, D) -> (M, n, D)"""
         scale = lengthscales(self.theta)[:, None, self.owner] ** 2
         total = coefficients.sum(-1)[..., None]
@@ -163,6 +148,14 @@ class Posterior:
         white_x = self._whiten(self.prior_covariance(x, self.inputs))
         white_z = self._whiten(self.prior_covariance(z, self.inputs))
         return self.prior_covariance(x, z) - white_x @ np.swapaxes(white_z, -1, -2)
+
+    def joint(self, points: Array, covariance: bool = True) -> PosteriorJoint:
+        """The function at fixed points (A, D)."""
+        return PosteriorJoint.of(self, points, covariance)
+
+    def paths(self, samples: Index, rng: np.random.Generator) -> Paths:
+        """One path under each of the given hyper-parameter samples (S,)."""
+        return draw_paths(self.take(samples), rng)
 
     def append(self, point: Array, value: Array, noise: Array) -> "Posterior":
         """Condition on one more measurement in O(N²).
@@ -175,7 +168,9 @@ class Posterior:
         prior = amplitude_squared(self.theta)
         left = prior + noise - np.einsum("mj,mj->m", row, row)
         # The smallest jitter that keeps the new pivot clear of rounding.
-        added = np.array([_needed(pivot, scale) for pivot, scale in zip(left, prior, strict=True)])
+        added = np.array(
+            [jitter_for(pivot, scale) for pivot, scale in zip(left, prior, strict=True)]
+        )
         pivot = np.sqrt(left + added)
         inverse_root = np.zeros((len(self), count + 1, count + 1))
         inverse_root[:, :count, :count] = self.inverse_root
@@ -214,9 +209,3 @@ class Posterior:
 def _no_less_than_rounding(variance: Array, prior: Array) -> Array:
     """Subtracting from the prior leaves about 1e-16 of it in errors, so no less is believed."""
     return np.maximum(variance, 1e-15 * prior)
-
-
-def _needed(pivot: float, scale: float) -> float:
-    return next(
-        jitter * scale for jitter in JITTERS if pivot + jitter * scale > SMALLEST_PIVOT * scale
-    )

@@ -17,13 +17,14 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import log_ndtr
 
-from calamint.model.data import Data, Scaling
-from calamint.model.hyper import amplitude_squared, constant_mean, lengthscales
-from calamint.model.kernels import Mask
-from calamint.model.likelihood import Evidence
+from calamint.arrays import Array, Index, Mask
+from calamint.model.data import Data
+from calamint.model.hyperparameters import amplitude_squared, constant_mean, lengthscales
+from calamint.model.interval_probability import hazard
+from calamint.model.kernels import Kernel
+from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.posterior import Posterior
-from calamint.model.probability import hazard
-from calamint.problem.parameters import Array
+from calamint.model.transforms import Scaling
 
 # What one more verdict tells is worth at most a measurement with this noise variance.
 VERDICT_NOISE = np.pi / 2
@@ -37,7 +38,7 @@ _SMALLEST_PRECISION = 1e-8
 
 @final
 @dataclass(frozen=True)
-class Sites:
+class ProbitSites:
     """Under m hyper-parameter samples: precision τ, shift ν (m, N) each, and log Z (m,)."""
 
     precision: Array
@@ -47,14 +48,20 @@ class Sites:
 
 @final
 @dataclass(frozen=True)
-class Verdicts:
-    """Pass (1) and fail (0) results, in the form that likelihoods need."""
+class ProbitLikelihood:
+    """Outcomes: pass (1) or fail (0).
 
-    evidence: Evidence
+    owner  (D,) which parameter, and so which length-scale, each column of the inputs has
+    """
 
-    @property
-    def data(self) -> Data:
-        return self.evidence.data
+    kernel: Kernel
+    data: Data
+    owner: Index
+
+    @cached_property
+    def _latent(self) -> GaussianLikelihood:
+        """As if latent values had been measured: for their covariance and its derivatives."""
+        return GaussianLikelihood(self.kernel, self.data, Scaling(), self.owner)
 
     @cached_property
     def signs(self) -> Array:
@@ -64,11 +71,11 @@ class Verdicts:
     def _covariance(self, theta: Array) -> Array:
         """(m, P + 3) -> (m, N, N) of the latent values"""
         count = len(self.data)
-        squared = lengthscales(theta) ** -2.0 @ self.evidence.squares
-        values = self.evidence.kernel.value(squared) * amplitude_squared(theta)[:, None]
+        squared = lengthscales(theta) ** -2.0 @ self._latent.squares
+        values = self.kernel.value(squared) * amplitude_squared(theta)[:, None]
         return values.reshape(len(theta), count, count)
 
-    def sites(self, theta: Array, tolerance: float = _TOLERANCE) -> Sites:
+    def sites(self, theta: Array, tolerance: float = _TOLERANCE) -> ProbitSites:
         """Expectation propagation for every θ (m, P + 3) at once."""
         prior, centre = self._covariance(theta), constant_mean(theta)[:, None]
         precision, shift = (np.full((len(theta), len(self.data)), v) for v in (1e-2, 0.0))
@@ -99,7 +106,7 @@ class Verdicts:
             precision[at] += _STEP * (new_precision - precision[at])
             shift[at] += _STEP * (new_shift - shift[at])
             going[at] = change > tolerance
-        return Sites(precision, shift, log_evidence)
+        return ProbitSites(precision, shift, log_evidence)
 
     def log_likelihood(self, theta: Array) -> Array:
         """(m, P + 3) -> (m,) of all verdicts"""
@@ -113,7 +120,7 @@ class Verdicts:
         noise = 1 / sites.precision[0]
         targets = sites.shift[0] * noise
         none = np.zeros(len(noise), dtype=bool)
-        _, gradient = self.evidence.gaussian(theta, targets, noise, none)
+        _, gradient = self._latent.gaussian(theta, targets, noise, none)
         return float(sites.log_evidence[0]), gradient
 
     def posterior(self, theta: Array) -> Posterior:
@@ -123,8 +130,8 @@ class Verdicts:
         each = []
         for index in range(len(theta)):
             data = Data(self.data.inputs, sites.shift[index] * noise[index], noise[index])
-            evidence = Evidence(self.evidence.kernel, data, Scaling(), self.evidence.owner)
-            each.append(Posterior.of(evidence, theta[index : index + 1]))
+            sites_as_data = GaussianLikelihood(self.kernel, data, Scaling(), self.owner)
+            each.append(sites_as_data.posterior(theta[index : index + 1]))
         return Posterior.stacked(each, np.full(len(theta), VERDICT_NOISE))
 
 

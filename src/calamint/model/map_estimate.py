@@ -4,36 +4,36 @@ import math
 
 import numpy as np
 
-from calamint.model.hyper import Prior
+from calamint.arrays import Array
+from calamint.model.hyperparameters import NOISE, Prior
 from calamint.model.likelihood import Likelihood
-from calamint.problem.parameters import Array
 
 _DECIDED = 50
 
 
-def log_posterior(evidence: Likelihood, prior: Prior, theta: Array) -> Array:
+def log_posterior(likelihood: Likelihood, prior: Prior, theta: Array) -> Array:
     """(m, P + 3) -> (m,) log likelihood plus log prior, up to a constant."""
     density = prior.log_density(theta)
     inside = np.isfinite(density)
     if inside.any():
-        density[inside] += evidence.log_likelihood(theta[inside])
+        density[inside] += likelihood.log_likelihood(theta[inside])
     return density
 
 
 def most_probable(
-    evidence: Likelihood,
+    likelihood: Likelihood,
     prior: Prior,
     rng: np.random.Generator,
     warm: Array | None = None,
     use_prior: bool = True,
 ) -> Array:
     """(P + 3,) the θ of highest posterior density, or of highest likelihood without the prior."""
-    best: Array = local_optima(evidence, prior, rng, warm, use_prior)[0]
+    best: Array = local_optima(likelihood, prior, rng, warm, use_prior)[0]
     return best
 
 
 def local_optima(
-    evidence: Likelihood,
+    likelihood: Likelihood,
     prior: Prior,
     rng: np.random.Generator,
     warm: Array | None = None,
@@ -55,9 +55,11 @@ def local_optima(
         candidates.append(warm)
     pool = np.clip(np.vstack(candidates), prior.low, prior.high)
     pool = np.where(prior.free, pool, prior.fixed)
-    if len(evidence.data) == 0:
+    if len(likelihood.data) == 0:
         return pool[:1]
-    scores = log_posterior(evidence, prior, pool) if use_prior else evidence.log_likelihood(pool)
+    scores = (
+        log_posterior(likelihood, prior, pool) if use_prior else likelihood.log_likelihood(pool)
+    )
     # In units of the prior's spread all directions matter alike: fewer steps than in θ itself.
     centre, spread = prior.centre[prior.free], prior.spread[prior.free]
     bounds = np.stack([prior.low, prior.high], axis=-1)[prior.free]
@@ -65,7 +67,7 @@ def local_optima(
 
     def loss(scaled: Array) -> tuple[float, Array]:
         theta = prior.complete(centre + spread * scaled)
-        value, gradient = evidence.log_likelihood_gradient(theta)
+        value, gradient = likelihood.log_likelihood_gradient(theta)
         slope = spread * gradient[prior.free]
         if use_prior:
             value -= 0.5 * float(scaled @ scaled)
@@ -73,8 +75,8 @@ def local_optima(
         return -value, -slope
 
     found = []
-    noisy = pool[:, -2] > math.log(1e-3)
-    if warm is not None and len(warm) >= 5 and len(evidence.data) >= _DECIDED:
+    noisy = pool[:, NOISE] > math.log(1e-3)
+    if warm is not None and len(warm) >= 5 and len(likelihood.data) >= _DECIDED:
         # So many chains after so much data have settled which side it is, if they all agree.
         agreed = noisy[-len(warm) :]
         if agreed.all() or not agreed.any():

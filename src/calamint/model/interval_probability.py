@@ -14,8 +14,8 @@ import math
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
+from calamint.arrays import Array
 from calamint.model.kernels import LOG_2PI
-from calamint.problem.parameters import Array
 
 
 def log_normal_density(z: Array) -> Array:

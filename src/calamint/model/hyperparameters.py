@@ -2,12 +2,12 @@
 
 A hyper-parameter vector θ has P + 3 entries (P parameters of the space):
 
-| entry | code | meaning, on standardised values |
+| entry | position | meaning, on standardised values |
 |---|---|---|
-| log ℓ_1 … log ℓ_P | `lengthscales` | length-scale of each parameter, in unit-cube units |
-| log a | `amplitude` | prior standard deviation |
-| log ν | `noise` | noise variance of a measurement |
-| m | `mean` | constant prior mean |
+| log ℓ_1 … log ℓ_P | `LENGTHSCALES` | length-scale of each parameter, in unit-cube units |
+| log a | `AMPLITUDE` | prior standard deviation |
+| log ν | `NOISE` | noise variance of a measurement |
+| m | `MEAN` | constant prior mean |
 
 The priors are normal in these coordinates, so log-normal for ℓ, a and ν. Length-scales grow with
 √P, because distances in the cube do: a fixed prior would make functions of many parameters look
@@ -26,7 +26,11 @@ from typing import final
 
 import numpy as np
 
-from calamint.problem.parameters import Array
+from calamint.arrays import Array, Mask
+
+# Positions in θ.
+LENGTHSCALES = slice(None, -3)
+AMPLITUDE, NOISE, MEAN = -3, -2, -1
 
 LENGTHSCALE_MEDIAN = 0.5  # times √P
 LENGTHSCALE_SPREAD = 1.0
@@ -35,6 +39,15 @@ AMPLITUDE_SPREAD = 0.7
 NOISE_MEDIAN = 1e-6
 NOISE_SPREAD = 4.0
 MEAN_SPREAD = 1.0
+
+
+@final
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What fitting found for one function: θ (M, P + 3), after `measured` measurements of it."""
+
+    theta: Array
+    measured: int
 
 
 @final
@@ -79,14 +92,15 @@ class Prior:
         centre, spread, low, high = (
             end.copy() for end in (prior.centre, prior.spread, prior.low, prior.high)
         )
-        centre[-3], spread[-3], high[-3] = math.log(SCORE_MEDIAN), SCORE_SPREAD, math.log(100.0)
-        spread[-1] *= SCORE_MEDIAN
-        low[-1] *= SCORE_MEDIAN
-        high[-1] *= SCORE_MEDIAN
+        centre[AMPLITUDE], spread[AMPLITUDE] = math.log(SCORE_MEDIAN), SCORE_SPREAD
+        high[AMPLITUDE] = math.log(100.0)
+        spread[MEAN] *= SCORE_MEDIAN
+        low[MEAN] *= SCORE_MEDIAN
+        high[MEAN] *= SCORE_MEDIAN
         return Prior(centre, spread, low, high, fixed)
 
     @cached_property
-    def free(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def free(self) -> Mask:
         """(P + 3,) True where θ is to be learnt."""
         return np.isnan(self.fixed)
 
@@ -111,16 +125,16 @@ class Prior:
 
 def lengthscales(theta: Array) -> Array:
     """(..., P)"""
-    return np.exp(theta[..., :-3])
+    return np.exp(theta[..., LENGTHSCALES])
 
 
 def amplitude_squared(theta: Array) -> Array:
-    return np.exp(2 * theta[..., -3])
+    return np.exp(2 * theta[..., AMPLITUDE])
 
 
 def noise_variance(theta: Array) -> Array:
-    return np.exp(theta[..., -2])  # a fixed log ν of −∞ is no noise at all
+    return np.exp(theta[..., NOISE])  # a fixed log ν of −∞ is no noise at all
 
 
 def constant_mean(theta: Array) -> Array:
-    return theta[..., -1]
+    return theta[..., MEAN]

@@ -14,10 +14,11 @@ from typing import final
 
 import numpy as np
 
-from calamint.model.fit import local_optima, log_posterior
-from calamint.model.hyper import Prior
-from calamint.model.likelihood import Likelihood, factorise
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
+from calamint.model.cholesky import factorise
+from calamint.model.hyperparameters import Prior
+from calamint.model.likelihood import Likelihood
+from calamint.model.map_estimate import local_optima, log_posterior
 
 # After little new data, after more, and from nowhere. Consecutive decisions' draws then have
 # correlations of 0.1 to 0.6 in what the data determine.
@@ -61,7 +62,7 @@ class Ellipse:
         return -exponent * np.log1p((white**2).sum(-1) / _DEGREES)
 
 
-def ellipse_at(evidence: Likelihood, prior: Prior, mode: Array) -> Ellipse:
+def ellipse_at(likelihood: Likelihood, prior: Prior, mode: Array) -> Ellipse:
     """The curvature of the log posterior at its mode, never wider than the prior."""
     free = np.flatnonzero(prior.free)
     hessian = np.zeros((len(free), len(free)))
@@ -69,8 +70,8 @@ def ellipse_at(evidence: Likelihood, prior: Prior, mode: Array) -> Ellipse:
     for row, entry in enumerate(free):
         shift = np.zeros_like(mode)
         shift[entry] = step
-        _, above = evidence.log_likelihood_gradient(mode + shift)
-        _, below = evidence.log_likelihood_gradient(mode - shift)
+        _, above = likelihood.log_likelihood_gradient(mode + shift)
+        _, below = likelihood.log_likelihood_gradient(mode - shift)
         hessian[row] = -(above - below)[free] / (2 * step)
     spread = prior.spread[free]
     # In units of the prior's spread the prior adds the identity; directions in which the
@@ -82,7 +83,7 @@ def ellipse_at(evidence: Likelihood, prior: Prior, mode: Array) -> Ellipse:
 
 
 def draw_samples(
-    evidence: Likelihood,
+    likelihood: Likelihood,
     prior: Prior,
     count: int,
     rng: np.random.Generator,
@@ -96,15 +97,15 @@ def draw_samples(
     """
     if not prior.free.any():
         return np.repeat(prior.fixed[None], count, axis=0)
-    if len(evidence.data) == 0:
+    if len(likelihood.data) == 0:
         return prior.draw(count, rng)
-    modes = local_optima(evidence, prior, rng, warm)
-    ellipses = [ellipse_at(evidence, prior, mode) for mode in modes]
+    modes = local_optima(likelihood, prior, rng, warm)
+    ellipses = [ellipse_at(likelihood, prior, mode) for mode in modes]
     wide = Ellipse(prior.centre[prior.free], np.diag(prior.spread[prior.free]))
 
     def height(free: Array) -> Array:
         """(m, F) -> (m,) log posterior"""
-        return log_posterior(evidence, prior, prior.complete(free))
+        return log_posterior(likelihood, prior, prior.complete(free))
 
     if warm is not None and len(warm):
         chains = warm[np.arange(count) % len(warm)][:, prior.free]

@@ -1,0 +1,111 @@
+"""A Gaussian process at any input together with fixed points: covariances and gradients.
+
+What a measurement at x says about other points is in the covariances with them. Kernels cost most,
+so one pass over them gives all that is needed at x, and what is left for the gradient.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from calamint.arrays import Array, Index
+from calamint.model.hyperparameters import amplitude_squared
+from calamint.model.protocol import CrossMoments
+
+if TYPE_CHECKING:
+    from calamint.model.posterior import Posterior
+
+
+@final
+@dataclass(frozen=True)
+class PosteriorJoint:
+    """A posterior at fixed points; see `protocol.Joint`.
+
+    inputs (N + A, D): measured inputs, then the points; solved (M, N, A): K⁻¹ k(X, points)
+    """
+
+    posterior: "Posterior"
+    inputs: Array
+    mean: Array
+    variance: Array
+    covariance: Array
+    solved: Array
+
+    @staticmethod
+    def of(posterior: "Posterior", points: Array, covariance: bool) -> "PosteriorJoint":
+        mean, variance = posterior.moments(points)
+        cross = posterior.prior_covariance(posterior.inputs, points)
+        white = posterior.inverse_root @ cross
+        solved = np.swapaxes(posterior.inverse_root, -1, -2) @ white
+        between = np.empty((len(mean), 0, 0))
+        if covariance:
+            between = posterior.prior_covariance(points, points)
+            between -= np.swapaxes(white, -1, -2) @ white
+        inputs = np.vstack([posterior.inputs, points])
+        return PosteriorJoint(posterior, inputs, mean, variance, between, solved)
+
+    @property
+    def points(self) -> Array:
+        return self.inputs[-self.mean.shape[1] :]
+
+    @property
+    def noise(self) -> Array:
+        return self.posterior.noise
+
+    @property
+    def measurable(self) -> bool:
+        return True
+
+    @property
+    def scale(self) -> float:
+        return float(np.mean(amplitude_squared(self.posterior.theta)))
+
+    @property
+    def size(self) -> int:
+        return len(self.inputs)
+
+    def part(self, samples: slice, columns: Index) -> "PosteriorJoint":
+        count = len(self.inputs) - self.mean.shape[1]
+        return PosteriorJoint(
+            self.posterior.take(samples),
+            np.vstack([self.inputs[:count], self.points[columns]]),
+            self.mean[samples][:, columns],
+            self.variance[samples][:, columns],
+            self.covariance[samples][:, columns[:, None], columns],
+            self.solved[samples, :, columns],
+        )
+
+    def at(self, x: Array, slopes: bool = False) -> CrossMoments:
+        posterior = self.posterior
+        squared = posterior.distances(x, self.inputs)
+        prior = amplitude_squared(posterior.theta)[:, None, None]
+        if slopes:
+            value, slope = posterior.kernel.value_slope(squared)
+            value, slope = prior * value, prior * slope
+        else:
+            value, slope = prior * posterior.kernel.value(squared), np.empty(0)
+        count = len(posterior.inputs)
+        cross = value[..., :count]
+        white = cross @ np.swapaxes(posterior.inverse_root, -1, -2)
+        mean, variance = posterior.moments_from(cross, white)
+        return CrossMoments(mean, variance, value[..., count:] - cross @ self.solved, slope, white)
+
+    def vjp(
+        self,
+        x: Array,
+        at: CrossMoments,
+        by_mean: Array,
+        by_variance: Array,
+        by_covariance: Array,
+    ) -> Array:
+        posterior = self.posterior
+        count = len(posterior.inputs)
+        coefficients = np.empty_like(at.slope)
+        on_data = coefficients[..., :count]
+        np.matmul(by_covariance, -np.swapaxes(self.solved, -1, -2), out=on_data)
+        on_data += by_mean[..., None] * posterior.weights[:, None, :]
+        on_data -= 2 * by_variance[..., None] * (at.white @ posterior.inverse_root)
+        coefficients[..., count:] = by_covariance
+        coefficients *= at.slope
+        return posterior.kernel_vjp(coefficients, x, self.inputs).sum(0)

@@ -1,0 +1,96 @@
+"""Fitting the model: hyper-parameters of every function, and its posterior given the data."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from calamint.arrays import Array
+from calamint.model.belief import Belief, FunctionBelief
+from calamint.model.config import Model
+from calamint.model.data import Data
+from calamint.model.hyperparameters import Hyperparameters, Prior
+from calamint.model.known_function import KnownFunction
+from calamint.model.likelihood import GaussianLikelihood, Likelihood
+from calamint.model.map_estimate import most_probable
+from calamint.model.probit import ProbitLikelihood
+from calamint.model.slice_sampling import FEW_STEPS, draw_samples
+from calamint.model.transforms import Scaling
+from calamint.problem import Problem
+
+
+def fit(
+    problem: Problem,
+    model: Model,
+    data: Mapping[str, Data],
+    rng: np.random.Generator,
+    start: Mapping[str, Hyperparameters] | None = None,
+) -> Belief:
+    """Learn hyper-parameters and condition on the data.
+
+    data   what was measured of each function, in the user's units
+    start  hyper-parameters of an earlier fit to start from
+    """
+    functions: dict[str, FunctionBelief] = {}
+    streams = rng.spawn(len(problem.functions))
+    for name, stream in zip(problem.functions, streams, strict=True):
+        sign = problem.objective.sign if name == problem.objective.name else 1.0
+        if name in problem.known:
+            functions[name] = _known(problem, model, name, sign)
+        else:
+            before = (start or {}).get(name)
+            functions[name] = _fitted(problem, model, name, sign, data[name], stream, before)
+    return Belief(problem, functions)
+
+
+def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionBelief:
+    low, high = problem.limits_of(name)
+    samples = model.samples if model.hyperparameters == "sampled" else 1
+    known = KnownFunction.of(problem.known[name], problem.space, samples, sign, low, high)
+    return FunctionBelief(known, known.scaling, *known.scaling.limits(low, high))
+
+
+def _fitted(
+    problem: Problem,
+    model: Model,
+    name: str,
+    sign: float,
+    data: Data,
+    rng: np.random.Generator,
+    before: Hyperparameters | None,
+) -> FunctionBelief:
+    low, high = problem.limits_of(name)
+    kernel, owner = model.kernel_of(name), problem.space.owner
+    passfail = name in problem.judged
+    likelihood: Likelihood
+    if passfail:
+        scaling = Scaling()
+        likelihood = ProbitLikelihood(kernel, data, owner)
+    else:
+        scaling = model.scaling_of(name, data, low, high, sign)
+        likelihood = GaussianLikelihood(kernel, data, scaling, owner)
+    prior = model.prior_of(name, len(problem.space), scaling, passfail)
+    theta = _hyperparameters(model, likelihood, prior, rng, before)
+    return FunctionBelief(
+        likelihood.posterior(theta),
+        scaling,
+        *scaling.limits(low, high),
+        kernel=kernel,
+        passfail=passfail,
+    )
+
+
+def _hyperparameters(
+    model: Model,
+    likelihood: Likelihood,
+    prior: Prior,
+    rng: np.random.Generator,
+    before: Hyperparameters | None,
+) -> Array:
+    """(M, P + 3) samples, or (1, P + 3) the estimate"""
+    start = None if before is None else before.theta
+    if model.hyperparameters != "sampled":
+        use_prior = model.hyperparameters == "map"
+        return most_probable(likelihood, prior, rng, start, use_prior)[None]
+    count = len(likelihood.data)
+    few = before is not None and count - before.measured <= count // 20 + 1
+    return draw_samples(likelihood, prior, model.samples, rng, start, FEW_STEPS if few else None)
