@@ -1,11 +1,12 @@
 """What would be learnt: acquisition functions, all behind one small protocol."""
 
 from calamint.acquire.auglag import AugmentedLagrangian
+from calamint.acquire.candidates import candidate_points, first_apart, mixtures, space_filling
 from calamint.acquire.eic import EIC
 from calamint.acquire.eicd import EICD
 from calamint.acquire.ev import EV
 from calamint.acquire.ieci import IECI
-from calamint.acquire.pesc import PESC
+from calamint.acquire.pesc import PESC, Information
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.acquire.random import Random
 from calamint.acquire.rejection import RS, RSDG
@@ -28,7 +29,12 @@ __all__ = [
     "Acquisition",
     "AugmentedLagrangian",
     "Incumbent",
+    "Information",
     "Random",
     "Thompson",
     "Utility",
+    "candidate_points",
+    "first_apart",
+    "mixtures",
+    "space_filling",
 ]

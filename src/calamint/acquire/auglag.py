@@ -22,9 +22,9 @@ from scipy.special import logsumexp, ndtri
 
 from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.arrays import Array
+from calamint.checks import whole
 from calamint.model import Belief
-from calamint.model.posterior import Posterior
-from calamint.problem.parameters import Array, whole
 
 _SOFTNESS = 1e-3  # of improvement, in standard deviations of the objective
 _SMALLEST_PENALTY = 1e-8
@@ -138,11 +138,7 @@ def _by_constraint(belief: Belief, by_margin: Array) -> list[Array]:
 
 def measured_together(belief: Belief) -> Array:
     """(N, D) inputs at which every function was measured, in order."""
-    processes = [
-        function.process
-        for function in belief.functions.values()
-        if isinstance(function.process, Posterior)
-    ]
+    processes = [f.process for f in belief.functions.values() if f.process.measurable]
     rows = [tuple(row) for row in processes[0].inputs]
     for process in processes[1:]:
         also = {tuple(row) for row in process.inputs}

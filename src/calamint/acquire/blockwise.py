@@ -5,8 +5,8 @@ from abc import abstractmethod
 import numpy as np
 
 from calamint.acquire.protocol import Utility
+from calamint.arrays import Array
 from calamint.model import Belief
-from calamint.problem.parameters import Array
 
 _BLOCK = 100
 
@@ -25,7 +25,6 @@ class Blockwise(Utility):
         return self._run(x, gradients=True)
 
     def _run(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
         value, gradient = np.empty(len(x)), np.empty(x.shape)
         for start in range(0, len(x), _BLOCK):
             rows = slice(start, start + _BLOCK)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from calamint.arrays import Array
 from calamint.problem import Space
-from calamint.problem.parameters import Array
 
 
 def candidate_points(space: Space, count: int, near: Array, rng: np.random.Generator) -> Array:

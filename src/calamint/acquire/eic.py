@@ -15,9 +15,8 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, logsumexp
 
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.model import Belief
-from calamint.model.probability import log_normal_density
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
+from calamint.model import Belief, feasibility, log_normal_density
 
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 
@@ -47,8 +46,7 @@ class LogEIC(Utility):
     logarithmic = True
 
     def value(self, x: Array) -> Array:
-        x = self.belief.snap(x)
-        total = self.belief.log_feasible(x)
+        total = feasibility.log_probability_by_sample(self.belief, x)
         if self.incumbent.objective is not None:
             mean, variance = self.belief.objective.process.moments(x)
             deviation = np.sqrt(variance)
@@ -57,8 +55,7 @@ class LogEIC(Utility):
         return logsumexp(total, axis=0) - math.log(len(total))
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        x = self.belief.snap(x)
-        total, gradient = self.belief.log_feasible_gradient(x)
+        total, gradient = feasibility.log_probability_by_sample_gradient(self.belief, x)
         if self.incumbent.objective is not None:
             mean, variance, mean_x, variance_x = self.belief.objective.process.moments_gradient(x)
             deviation = np.sqrt(variance)

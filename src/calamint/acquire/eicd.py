@@ -14,10 +14,10 @@ from calamint.acquire.eic import EIC
 from calamint.acquire.entropy import MonteCarloEntropy
 from calamint.acquire.pesc import PESC
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.arrays import Array
+from calamint.checks import nearest
+from calamint.errors import ProblemError
 from calamint.model import Belief
-from calamint.problem import ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array
 
 
 @final

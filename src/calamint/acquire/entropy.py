@@ -14,12 +14,12 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.optima import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.acquire.rejection import Counted, optima, root_of
+from calamint.arrays import Array
+from calamint.checks import whole
 from calamint.model import Belief
-from calamint.model.posterior import Posterior
-from calamint.problem.parameters import Array, whole
 
 
 @final
@@ -38,7 +38,7 @@ class EntropyReduction(Counted):
     chances: Array
 
     def shares(self, x: Array) -> Array:
-        return np.array([self._at(point) for point in self.belief.snap(x)]).reshape(
+        return np.array([self._at(point) for point in x]).reshape(
             len(x), len(self.belief.functions)
         )
 
@@ -55,7 +55,7 @@ class EntropyReduction(Counted):
                 process = function.process.take(slice(sample, sample + 1))
                 mean = process.moments(everywhere)[0][0]
                 centres.append(float(mean[-1]))
-                if isinstance(process, Posterior):
+                if process.measurable:
                     covariance = process.covariance(everywhere, everywhere)[0]
                     normals = self.normals[:, i, : len(everywhere)]
                     drawn.append(mean + normals @ root_of(covariance).T)

@@ -19,11 +19,10 @@ import numpy as np
 from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.eic import LogEIC
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.acquire.reference import integration_points
-from calamint.model import Belief
-from calamint.model.anchored import Anchored, Seen
-from calamint.model.bivariate import bivariate, both_within
-from calamint.problem.parameters import Array, whole
+from calamint.acquire.quadrature import integration_points
+from calamint.arrays import Array
+from calamint.checks import whole
+from calamint.model import Belief, CrossMoments, Joint, bivariate_cdf, both_within, feasibility
 
 _FLOOR = 1e-12
 # Where feasible inputs are less likely than this (a logarithm), volumes drown in rounding.
@@ -33,13 +32,13 @@ _HOPELESS = -15.0
 @final
 @dataclass(frozen=True)
 class ExcludedVolume(Blockwise):
-    """functions  the objective, then the constraints, with the integration points as anchors
+    """functions  the objective, then the constraints, jointly with the integration points
     weights    (G,) of the points
     best       η
     """
 
     belief: Belief
-    functions: list[Anchored]
+    functions: list[Joint]
     weights: Array
     best: float
 
@@ -56,7 +55,7 @@ class ExcludedVolume(Blockwise):
         for i, (_, by_mean, by_variance, by_covariance) in enumerate(factors):
             others = [factor[0] for j, factor in enumerate(factors) if j != i]
             share = np.prod(others, axis=0) * self.weights / len(product)
-            gradient += self.functions[i].pull(
+            gradient += self.functions[i].vjp(
                 x,
                 seen[i],
                 (share * by_mean).sum(-1),
@@ -65,7 +64,7 @@ class ExcludedVolume(Blockwise):
             )
         return value, gradient
 
-    def _below(self, seen: Seen) -> tuple[Array, ...]:
+    def _below(self, seen: CrossMoments) -> tuple[Array, ...]:
         """P(f(x) < f(x') ≤ η) (M, n, G), and its slopes in mean and variance at x, covariance."""
         mean, variance, covariance = seen.mean, seen.variance, seen.covariance
         there, there_variance = _moments(self.functions[0])
@@ -75,13 +74,13 @@ class ExcludedVolume(Blockwise):
         h = (self.best - there) / deviation
         k = (there - mean[..., None]) / apart
         rho = (covariance - there_variance) / (deviation * apart)
-        value, _, by_k, by_rho = bivariate(*np.broadcast_arrays(h, k, rho))
+        value, _, by_k, by_rho = bivariate_cdf(*np.broadcast_arrays(h, k, rho))
         # s² = v + v' − 2C;  k and ρ go with 1/s
         by_squared = np.where(squared > _FLOOR, -(by_k * k + by_rho * rho) / (2 * apart**2), 0.0)
         by_covariance = by_rho / (deviation * apart) - 2 * by_squared
         return value, -by_k / apart, by_squared, by_covariance
 
-    def _met(self, k: int, seen: Seen) -> tuple[Array, ...]:
+    def _met(self, k: int, seen: CrossMoments) -> tuple[Array, ...]:
         """P(c_k(x) and c_k(x') are within limits) (M, n, G), and the same slopes."""
         mean, variance, covariance = seen.mean, seen.variance, seen.covariance
         there, there_variance = _moments(self.functions[k])
@@ -97,8 +96,8 @@ class ExcludedVolume(Blockwise):
         return value, by_mean, by_variance, by_rho / (here * beyond)
 
 
-def _moments(function: Anchored) -> tuple[Array, Array]:
-    """Mean and variance at the anchors, (M, 1, G) each."""
+def _moments(function: Joint) -> tuple[Array, Array]:
+    """Mean and variance at the points, (M, 1, G) each."""
     return function.mean[:, None], np.maximum(function.variance, _FLOOR)[:, None]
 
 
@@ -118,11 +117,11 @@ class EV(Acquisition):
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         points, weights = integration_points(belief, incumbent.point, self.points, rng)
-        hopeless = float(belief.log_probability(points).max()) < _HOPELESS
+        hopeless = float(feasibility.log_probability(belief, points).max()) < _HOPELESS
         if incumbent.objective is None and hopeless:
             return LogEIC(belief, incumbent)
         functions = [
-            Anchored.of(function.process, points, joint=False)
+            function.process.joint(points, covariance=False)
             for function in (belief.objective, *belief.constraints)
         ]
         best = math.inf if incumbent.objective is None else incumbent.objective

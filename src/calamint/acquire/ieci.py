@@ -17,13 +17,12 @@ import numpy as np
 from calamint.acquire.blockwise import Blockwise
 from calamint.acquire.eic import log_improvement
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.acquire.reference import integration_points
-from calamint.model import Belief
-from calamint.model.anchored import Anchored
-from calamint.model.posterior import Posterior
-from calamint.model.probability import log_normal_density
-from calamint.problem import Problem, ProblemError
-from calamint.problem.parameters import Array, whole
+from calamint.acquire.quadrature import integration_points
+from calamint.arrays import Array
+from calamint.checks import whole
+from calamint.errors import ProblemError
+from calamint.model import Belief, Joint, feasibility, log_normal_density
+from calamint.problem import Problem
 
 _FLOOR = 1e-12
 
@@ -31,24 +30,22 @@ _FLOOR = 1e-12
 @final
 @dataclass(frozen=True)
 class ConditionalImprovement(Blockwise):
-    """anchored  the objective, with the integration points as anchors
-    weights   (M, G) of the points, h included
-    best      (M,) the lowest expected objective
+    """objective  jointly with the integration points
+    weights    (M, G) of the points, h included
+    best       (M,) the lowest expected objective
     """
 
     belief: Belief
-    anchored: Anchored
+    objective: Joint
     weights: Array
     best: Array
 
     def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        process = self.anchored.process
-        assert isinstance(process, Posterior)
-        before = np.maximum(self.anchored.variance, _FLOOR)
-        apart = self.best[:, None] - self.anchored.mean
+        before = np.maximum(self.objective.variance, _FLOOR)
+        apart = self.best[:, None] - self.objective.mean
         whole = (self.weights * _improvement(apart, np.sqrt(before))).sum(-1)  # (M,)
-        seen = self.anchored.at(x, slopes=gradients)
-        total = (seen.variance + process.noise[:, None] + _FLOOR)[..., None]
+        seen = self.objective.at(x, slopes=gradients)
+        total = (seen.variance + self.objective.noise[:, None] + _FLOOR)[..., None]
         share = seen.covariance / total  # (M, n, G)
         squared = before[:, None] - share * seen.covariance
         after = np.sqrt(np.maximum(squared, _FLOOR))
@@ -61,7 +58,7 @@ class ConditionalImprovement(Blockwise):
         by_after = np.where(squared > _FLOOR, -self.weights[:, None] * slope / len(before), 0.0)
         by_variance = (by_after * share**2).sum(-1)
         by_mean = np.zeros(seen.mean.shape)
-        return value, self.anchored.pull(x, seen, by_mean, by_variance, -2 * by_after * share)
+        return value, self.objective.vjp(x, seen, by_mean, by_variance, -2 * by_after * share)
 
 
 def _improvement(apart: Array, deviation: Array) -> Array:
@@ -91,11 +88,11 @@ class IECI(Acquisition):
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         points, weights = integration_points(belief, incumbent.point, self.points, rng)
-        log_feasible = belief.log_feasible(points)
+        log_feasible = feasibility.log_probability_by_sample(belief, points)
         feasible = np.exp(log_feasible - log_feasible.max())
-        anchored = Anchored.of(belief.objective.process, points, joint=False)
-        best = anchored.mean.min(axis=1)
-        if isinstance(anchored.process, Posterior) and len(anchored.process.inputs):
-            measured, _ = anchored.process.moments(anchored.process.inputs)
-            best = np.minimum(best, measured.min(axis=1))
-        return ConditionalImprovement(belief, anchored, weights * feasible, best)
+        process = belief.objective.process
+        objective = process.joint(points, covariance=False)
+        best = objective.mean.min(axis=1)
+        if len(process.inputs):
+            best = np.minimum(best, process.moments(process.inputs)[0].min(axis=1))
+        return ConditionalImprovement(belief, objective, weights * feasible, best)

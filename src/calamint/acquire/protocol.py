@@ -6,9 +6,9 @@ from typing import final
 
 import numpy as np
 
+from calamint.arrays import Array
 from calamint.model import Belief
 from calamint.problem import Problem
-from calamint.problem.parameters import Array
 
 
 @final

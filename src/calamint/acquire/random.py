@@ -5,8 +5,8 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.arrays import Array
 from calamint.model import Belief
-from calamint.problem.parameters import Array
 
 
 @final

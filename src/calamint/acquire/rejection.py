@@ -16,14 +16,13 @@ from typing import final
 import numpy as np
 from scipy.special import entr, ndtr
 
-from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.optima import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
-from calamint.model import Belief, FunctionBelief
-from calamint.model.kernels import Index, Mask
-from calamint.model.posterior import Posterior
-from calamint.model.probability import verdict_score
-from calamint.problem import Problem, ProblemError, Space
-from calamint.problem.parameters import Array, whole
+from calamint.arrays import Array, Index, Mask
+from calamint.checks import whole
+from calamint.errors import ProblemError
+from calamint.model import Belief, FunctionBelief, verdict_score
+from calamint.problem import Problem, Space
 
 _CHUNK = 20_000
 _FEWEST = 20  # draws in a cell for its variance to count
@@ -89,7 +88,7 @@ def grid_truth(
         mean, variance = (moment[sample] for moment in process.moments(grid))
         means.append(mean)
         variances.append(variance)
-        if isinstance(process, Posterior):
+        if process.measurable:
             covariance = process.covariance(grid, grid)[sample]
             roots.append(root_of(covariance))
             noises.append(process.noise[sample])

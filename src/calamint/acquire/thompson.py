@@ -9,10 +9,10 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.optima import draw_solutions
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.arrays import Array
 from calamint.model import Belief
-from calamint.problem.parameters import Array
 
 
 @final
@@ -39,6 +39,6 @@ class Thompson(Acquisition):
     separable = False
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        sample = rng.integers(belief.samples, size=1)
-        drawn = draw_solutions(belief, 1, incumbent.point[None], rng, sample)
+        row = rng.integers(belief.samples, size=1)
+        drawn = draw_solutions(belief, 1, incumbent.point[None], rng, row)
         return OnePoint(drawn.points[0])

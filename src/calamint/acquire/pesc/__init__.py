@@ -1,4 +1,4 @@
-"""Predictive entropy search with constraints: how many bits each measurement tells about x*."""
+"""Predictive entropy search with constraints: how many bits each measurement yields about x*."""
 
 from calamint.acquire.pesc.pesc import PESC, Information, Report
 

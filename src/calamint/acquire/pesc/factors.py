@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 from scipy.special import log_ndtr
 
-from calamint.model.probability import log_normal_density, probability_derivatives
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
+from calamint.model import log_normal_density, probability_derivatives
 
 # Beyond so many deviations a contradicted factor only loses digits.
 FAR = 30.0

@@ -5,16 +5,17 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
-from calamint.acquire.pesc.points import SiteChoice, more_site_points, site_points
-from calamint.acquire.pesc.sites import Sites, propagate, widened
-from calamint.acquire.pesc.solutions import Solutions, draw_solutions
+from calamint.acquire.optima import Solutions, draw_solutions
+from calamint.acquire.pesc.conditioning import blocks_of, condition, limits_of
+from calamint.acquire.pesc.ep import Sites, propagate, widened
+from calamint.acquire.pesc.forward import Given, given
+from calamint.acquire.pesc.gains import Gains
+from calamint.acquire.pesc.sites import SiteChoice, more_site_points, site_points
 from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.arrays import Array
+from calamint.checks import nearest, whole
+from calamint.errors import ProblemError
 from calamint.model import Belief
-from calamint.model.anchored import Anchored
-from calamint.problem import ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import Array, whole
 
 # Sweeps of a partial update: the data hardly changed, and the sites are close.
 _FEW = 1
@@ -38,7 +39,7 @@ class Information(Utility):
     """Expected information about the constrained optimum, in nats."""
 
     belief: Belief
-    conditioned: Conditioned
+    gains: Gains
     drawn: Solutions
     report: Report
     site_points: Array
@@ -54,33 +55,32 @@ class Information(Utility):
     def near(self) -> Array:
         return self.drawn.points
 
-    def gains(self, x: Array) -> Array:
-        """(n, D) -> (n, 1 + K) from measuring each function alone."""
-        return self.conditioned.gains(self.belief.snap(x))
-
-    def diverging(self) -> "Information":
-        """The same with verdicts valued as is most accurate, rather than best to decide by; only
+    def by_kl(self) -> "Information":
+        """The same with outcomes valued as is most accurate, rather than best to decide by; only
         for solutions that are as new as the data."""
-        conditioned = replace(self.conditioned, diverging=True, _parts={})
-        return replace(self, conditioned=conditioned)
+        return replace(self, gains=Gains(replace(self.gains.conditioned, kl=True)))
+
+    def given(self, x: Array) -> Given:
+        """What would be believed at (n, D) if each drawn x* were known to be the solution."""
+        return given(self.gains.conditioned, x)
 
     def shares(self, x: Array) -> Array:
-        return self.gains(x)
+        """(n, D) -> (n, 1 + K) from measuring each function alone."""
+        return self.gains.values(x)
 
     def screen(self, x: Array) -> Array:
-        return self.conditioned.screen(self.belief.snap(x))
+        return self.gains.screen(x)
 
     def value(self, x: Array) -> Array:
-        return self.gains(x).sum(-1)
+        return self.shares(x).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self.weighted(x, np.ones((len(x), len(self.conditioned.functions))))
+        return self.weighted(x, np.ones((len(x), len(self.belief.functions))))
 
     def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
-        gains, gradient = self.conditioned.gains_gradient(self.belief.snap(x), weights)
-        return (gains * weights).sum(-1), np.where(
-            self.belief.problem.space.continuous, gradient, 0.0
-        )
+        gains, gradient = self.gains.values_gradient(x, weights)
+        moving = self.belief.problem.space.continuous
+        return (gains * weights).sum(-1), np.where(moving, gradient, 0.0)
 
 
 @final
@@ -131,20 +131,18 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
     """Run EP, or go on from the last sites for a few sweeps, and prepare the gains."""
     limits = limits_of(belief)
     count = len(drawn.points)
-    anchors = np.vstack([z, drawn.points])
+    points = np.vstack([z, drawn.points])
     functions = [
-        Anchored.of(function.process, anchors)
-        for function in (belief.objective, *belief.constraints)
+        function.process.joint(points) for function in (belief.objective, *belief.constraints)
     ]
-    owner = np.arange(count) % belief.samples
-    blocks = blocks_of(functions, limits, len(z), owner)
+    blocks = blocks_of(functions, limits, len(z), drawn.row)
     if not drawn.feasible.any():
         # No path has a feasible point: what can be learnt is where one might be.
         blocks.active[:] = False
     sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
     used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
     passfail = np.array([False, *(constraint.passfail for constraint in belief.constraints)])
-    conditioned = Conditioned.of(functions, blocks, sites, owner, used / used.sum(), passfail)
+    conditioned = condition(functions, blocks, sites, drawn.row, used / used.sum(), passfail)
     report = Report(
         solutions=count,
         feasible=int(drawn.feasible.sum()),
@@ -152,4 +150,4 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
         sweeps=int(sites.sweeps.max(initial=0)),
         sites=len(z),
     )
-    return Information(belief, conditioned, drawn, report, z, sites)
+    return Information(belief, Gains(conditioned), drawn, report, z, sites)

@@ -1,278 +1,108 @@
-"""EP in difference space: Gaussian sites that stand for "x* is the solution" (the paper's
-appendices A and B).
+"""Where "not better than x*" is imposed.
 
-The factor Ψ(z) touches the objective only through g = f(z) − f(x*), so its site is a scalar on g.
-The constraints have scalar sites on c_k(z) and, for Γ, on c_k(x*). Every block is then "Gaussian
-times diagonal sites", the shape of EP for classification:
-
-    V = L T⁻¹ Lᵀ,   T = I + Lᵀ diag(a) L,   m = μ + V (b − a∘μ),   G = L Lᵀ
-
-| symbol | code | shape | meaning |
-|---|---|---|---|
-| J | | | solutions drawn |
-| S, K | | | site points, constraints |
-| G, μ | `covariance`, `mean` | (J, 1 + K, B, B), (J, 1 + K, B) | prior of a block, B = S + 1 |
-| a, b | `precision`, `shift` | (J, 1 + K, B) | natural parameters of the sites |
-
-Block 0 is the objective's (its last entry is unused), block k that of c_k (its last entry is x*).
+The paper takes the inputs at which the objective was measured. Where those are few the conditioning
+is weak, and weaker for the objective than for the constraints, so that tasks would be valued
+wrongly. By default inputs of all measurements count, and witness points join them: other solutions,
+and points that fill space. Two factors that say the same would count twice, so points keep their
+distance.
 """
 
-from dataclasses import dataclass
-from typing import final
+from typing import Literal
 
 import numpy as np
 
-from calamint.acquire.pesc.factors import Limits, gamma, psi
-from calamint.model.kernels import Index, Mask
-from calamint.problem.parameters import Array
+from calamint.acquire.candidates import space_filling
+from calamint.acquire.pesc.factors import Limits, psi
+from calamint.arrays import Array, Index
+from calamint.model import Belief
 
-_TOLERANCE = 1e-4
-_MOST_SWEEPS = 200
-_SMALLEST_STEP = 1e-4
-_CLEAR = 1e-2
+SiteChoice = Literal["paper", "union", "witness"]
 
-
-@final
-@dataclass(frozen=True)
-class Blocks:
-    """What is believed of the site variables before conditioning on x*.
-
-    active  (J, S) False where a site point coincides with x*, and says nothing
-    """
-
-    mean: Array
-    covariance: Array
-    limits: Limits
-    active: Mask
+# Spacings in length-scales, chosen against rejection sampling (benchmarks/accuracy.py): closer
+# witnesses overstate all gains, sparser ones understate the objective's.
+_MEASURED_SPACING = 0.1
+_WITNESS_SPACING = 0.6
+_MOST_MEASURED = 20
+_MOST_WITNESSES = 30
+_FILLING = 100
 
 
-@final
-@dataclass(frozen=True)
-class Sites:
-    """The converged sites, the posterior of the blocks under them, and how it went.
-
-    mean (J, 1 + K, B), covariance (J, 1 + K, B, B); sweeps (J,), converged (J,)
-    """
-
-    precision: Array
-    shift: Array
-    mean: Array
-    covariance: Array
-    sweeps: "np.ndarray[tuple[int, ...], np.dtype[np.int_]]"
-    converged: Mask
-
-
-def widened(last: Sites, count: int) -> tuple[Array, Array]:
-    """Precisions and shifts of the last sites for more site points, which start at zero."""
-    more = count + 1 - last.precision.shape[-1]
-    padding = [(0, 0), (0, 0), (0, more)]
-    wide = [np.pad(last.precision, padding), np.pad(last.shift, padding)]
-    for array in wide:
-        # The last entry is that of x*, behind all site points.
-        array[..., -1] = array[..., -1 - more]
-        if more:
-            array[..., -1 - more] = 0.0
-    return wide[0], wide[1]
+def site_points(
+    belief: Belief,
+    solutions: Array,
+    limits: Limits,
+    choice: SiteChoice,
+    rng: np.random.Generator,
+) -> Array:
+    """(S, D) site points for these solutions (J, D)."""
+    processes = (
+        [belief.objective.process]
+        if choice == "paper"
+        else [function.process for function in belief.functions.values()]
+    )
+    none = np.empty((0, solutions.shape[1]))
+    measured = np.vstack([none, *(process.inputs for process in processes)])
+    if choice == "paper":
+        return _spaced(belief, measured, 1e-6, len(measured))
+    measured = measured[_order(belief, measured, solutions, limits)]
+    kept = _spaced(belief, measured, _MEASURED_SPACING, _MOST_MEASURED)
+    if choice == "union":
+        return kept
+    filling = space_filling(belief.problem.space, _FILLING, rng)
+    witnesses = _spaced(belief, np.vstack([solutions, filling]), _WITNESS_SPACING, _MOST_WITNESSES)
+    apart = _distances(belief, witnesses, kept).min(axis=1, initial=np.inf) > _MEASURED_SPACING
+    return np.vstack([kept, witnesses[apart]])
 
 
-def propagate(
-    blocks: Blocks, start: tuple[Array, Array] | None = None, most_sweeps: int = _MOST_SWEEPS
-) -> Sites:
-    """Run EP on every solution at once; each converges, is damped and gives up on its own.
-
-    `start` gives precisions and shifts to begin from, such as those of the last decision; where
-    they are not proper, that solution begins anew. A solution that runs into improper cavities, as
-    negative precisions close to x* can make them, is done again with precisions that are not
-    negative.
-    """
-    sites = _run(blocks, start, -np.inf, most_sweeps)
-    if most_sweeps < _MOST_SWEEPS:
-        return sites
-    stuck = np.flatnonzero(~sites.converged)
-    if len(stuck) == 0:
-        return sites
-    again = _run(_take(blocks, stuck), None, 0.0, most_sweeps)
-    better = again.converged
-    merged = {}
-    for name in ("precision", "shift", "mean", "covariance", "sweeps", "converged"):
-        merged[name] = getattr(sites, name).copy()
-        merged[name][stuck[better]] = getattr(again, name)[better]
-    merged["sweeps"][stuck] = sites.sweeps[stuck] + again.sweeps
-    return Sites(**merged)
+def more_site_points(belief: Belief, points: Array, before: Belief) -> Array:
+    """The site points (S, D), and inputs measured since that are far from them, behind them."""
+    none = np.empty((0, points.shape[1]))
+    earlier = np.vstack([points, *(f.process.inputs for f in before.functions.values())])
+    now = [function.process.inputs for function in belief.functions.values()]
+    new = np.unique(np.vstack([none, *now]), axis=0)
+    if len(earlier):
+        new = new[_distances(belief, new, earlier).min(axis=1) > _MEASURED_SPACING]
+    most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
+    return np.vstack([points, _spaced(belief, new, _MEASURED_SPACING, most)])
 
 
-def _run(
-    blocks: Blocks, start: tuple[Array, Array] | None, lowest: float, most_sweeps: int
-) -> Sites:
-    count = len(blocks.mean)
-    root = _root(blocks.covariance)
-    precision, shift = np.zeros_like(blocks.mean), np.zeros_like(blocks.mean)
-    mean, covariance = blocks.mean.copy(), blocks.covariance.copy()
-    most = np.full(count, _MOST_SWEEPS)
-    if start is not None:
-        good, new_mean, new_covariance = _refresh(blocks.mean, root, *start)
-        good &= _proper(start[0], new_covariance)
-        most[good] = most_sweeps
-        for old, new in zip(
-            (precision, shift, mean, covariance), (*start, new_mean, new_covariance), strict=True
-        ):
-            old[good] = new[good]
-    step = np.ones(count)
-    last = np.full(count, np.inf)
-    sweeps = np.zeros(count, dtype=int)
-    converged = np.zeros(count, dtype=bool)
-    waiting: Index = np.arange(count)
-    while True:
-        waiting = waiting[sweeps[waiting] < most[waiting]]
-        if len(waiting) == 0:
-            break
-        at = waiting
-        new_precision, new_shift, residual = _tilt(
-            _take(blocks, at), precision[at], shift[at], mean[at], covariance[at], lowest
-        )
-        sweeps[at] += 1
-        done = residual < _TOLERANCE
-        converged[at[done]] = True
-        # A residual that grows means that the step overshoots; one that falls, that it may grow.
-        grows = residual > last[at]
-        step[at] = np.where(
-            grows, np.maximum(0.5 * step[at], 0.05), np.minimum(1.15 * step[at], 1.0)
-        )
-        last[at] = residual
-        keep = ~done & np.isfinite(residual)
-        at = at[keep]
-        if len(at) == 0:
-            waiting = at
-            continue
-        waiting = _move(
-            blocks,
-            root,
-            at,
-            (new_precision[keep], new_shift[keep]),
-            (precision, shift, mean, covariance),
-            step,
-        )
-    return Sites(precision, shift, mean, covariance, sweeps, converged)
-
-
-def _move(
-    blocks: Blocks,
-    root: Array,
-    at: Index,
-    target: tuple[Array, Array],
-    state: tuple[Array, Array, Array, Array],
-    step: Array,
-) -> Index:
-    """Step towards the target sites, halving the step where the posterior would be improper.
-
-    Returns which solutions can go on; the others keep their last proper state.
-    """
-    precision, shift, mean, covariance = state
-    left = np.arange(len(at))
-    going = []
-    while len(left):
-        where = at[left]
-        share = step[where][:, None, None]
-        trial_precision = share * target[0][left] + (1 - share) * precision[where]
-        trial_shift = share * target[1][left] + (1 - share) * shift[where]
-        good, trial_mean, trial_covariance = _refresh(
-            blocks.mean[where], root[where], trial_precision, trial_shift
-        )
-        good &= _proper(trial_precision, trial_covariance)
-        moved = where[good]
-        precision[moved], shift[moved] = trial_precision[good], trial_shift[good]
-        mean[moved], covariance[moved] = trial_mean[good], trial_covariance[good]
-        going.append(moved)
-        step[where[~good]] *= 0.5
-        left = left[~good]
-        left = left[step[at[left]] >= _SMALLEST_STEP]
-    return np.sort(np.concatenate(going)) if going else at[:0]
-
-
-def _take(blocks: Blocks, at: Index) -> Blocks:
-    return Blocks(blocks.mean[at], blocks.covariance[at], blocks.limits, blocks.active[at])
-
-
-def _root(covariance: Array) -> Array:
-    """(…, B, B) any L with L Lᵀ = G, also of a singular G."""
-    try:
-        return np.asarray(np.linalg.cholesky(covariance), dtype=float)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-
-
-def _refresh(
-    prior_mean: Array, root: Array, precision: Array, shift: Array
-) -> tuple[Mask, Array, Array]:
-    """Posterior of every block under the sites; (J,) whether it is proper, mean, covariance."""
-    transposed = np.swapaxes(root, -1, -2)
-    inner = transposed @ (precision[..., None] * root)
-    inner += np.eye(inner.shape[-1])
-    inner = np.nan_to_num(inner, nan=-1.0, posinf=-1.0, neginf=-1.0)
-    try:
-        np.linalg.cholesky(inner)
-        good = np.ones(len(inner), dtype=bool)
-    except np.linalg.LinAlgError:  # which of them it was
-        good = np.linalg.eigvalsh(inner)[..., 0].min(-1) > 1e-10
-        inner[~good] = np.eye(inner.shape[-1])
-    covariance = root @ np.linalg.solve(inner, transposed)
-    change = (covariance @ (shift - precision * prior_mean)[..., None])[..., 0]
-    mean = prior_mean + change
-    good &= np.all(np.isfinite(mean), axis=(-1, -2))
-    return good, mean, covariance
-
-
-def _proper(precision: Array, covariance: Array) -> Mask:
-    """(J,) whether every cavity has positive variance."""
-    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    return np.all(1 - precision * variance > _CLEAR, axis=(-1, -2))
-
-
-def _tilt(
-    blocks: Blocks,
-    precision: Array,
-    shift: Array,
-    mean: Array,
-    covariance: Array,
-    lowest: float,
-) -> tuple[Array, Array, Array]:
-    """New sites by moment matching, and the undamped residual (J,) in means and variances.
-
-    Where a precision would be below `lowest`, the site matches the mean alone.
-    """
-    variance = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-300)
-    left = 1 - precision * variance
-    cavity_var = variance / left
-    cavity_mean = (mean - variance * shift) / left
+def _order(belief: Belief, points: Array, solutions: Array, limits: Limits) -> Index:
+    """Most likely first to be better than a drawn solution, where a factor has most to say."""
+    if len(points) == 0:
+        return np.empty(0, dtype=int)
+    mean, variance = belief.objective.process.moments(points)
+    at, at_variance = belief.objective.process.moments(solutions)
+    pairs = [function.process.moments(points) for function in belief.constraints]
+    count = len(mean)
+    shape = (count, len(points), 0)
+    mean_c = np.stack([m for m, _ in pairs], axis=-1) if pairs else np.zeros(shape)
+    var_c = np.stack([v for _, v in pairs], axis=-1) if pairs else np.ones(shape)
+    lowest = at.mean(axis=1, keepdims=True)
     factor = psi(
-        cavity_mean[:, 0, :-1],
-        cavity_var[:, 0, :-1],
-        np.moveaxis(cavity_mean[:, 1:, :-1], 1, -1),
-        np.moveaxis(cavity_var[:, 1:, :-1], 1, -1),
-        blocks.limits,
+        mean - lowest, variance + at_variance.mean(axis=1, keepdims=True), mean_c, var_c, limits
     )
-    rho, kappa = np.zeros_like(mean), np.zeros_like(mean)
-    rho[:, 0, :-1], kappa[:, 0, :-1] = factor.rho_f, factor.kappa_f
-    rho[:, 1:, :-1] = np.moveaxis(factor.rho_c, -1, 1)
-    kappa[:, 1:, :-1] = np.moveaxis(factor.kappa_c, -1, 1)
-    silent = ~blocks.active[:, None, :] & np.ones((1, mean.shape[1], 1), dtype=bool)
-    rho[:, :, :-1][silent] = kappa[:, :, :-1][silent] = 0.0
-    rho[:, 1:, -1], kappa[:, 1:, -1] = gamma(
-        cavity_mean[:, 1:, -1], cavity_var[:, 1:, -1], blocks.limits
-    )
-    # Tilted over cavity variance; positive in exact arithmetic.
-    ratio = np.maximum(1 - kappa * cavity_var, 1e-10)
-    low = kappa / ratio < lowest
-    kappa, ratio = np.where(low, lowest, kappa), np.where(low, 1.0, ratio)
-    new_precision = kappa / ratio
-    new_shift = (rho + kappa * cavity_mean) / ratio
-    tilted_mean = cavity_mean + cavity_var * rho
-    tilted_var = cavity_var * ratio
-    # In units of what was believed before: late in a run everything is small.
-    prior = np.maximum(np.diagonal(blocks.covariance, axis1=-2, axis2=-1), 1e-30)
-    residual = np.maximum(
-        np.abs(tilted_mean - mean) / np.sqrt(prior), np.abs(tilted_var - variance) / prior
-    )
-    residual[:, 0, -1] = 0.0
-    return new_precision, new_shift, residual.max(axis=(-1, -2))
+    return np.argsort(-factor.weight.mean(0), kind="stable")
+
+
+def _spaced(belief: Belief, points: Array, spacing: float, most: int) -> Array:
+    """Points in turn, if they keep their distance from all that were kept before."""
+    distances = _distances(belief, points, points)
+    chosen: list[int] = []
+    for index in range(len(points)):
+        if len(chosen) == most:
+            break
+        if np.all(distances[index, chosen] > spacing):
+            chosen.append(index)
+    return points[chosen]
+
+
+def _distances(belief: Belief, a: Array, b: Array) -> Array:
+    """(n, D), (k, D) -> (n, k) in typical length-scales.
+
+    Along each parameter those of the function that varies most count: what is one place for a
+    nearly linear objective can be many for a wavy constraint.
+    """
+    functions = belief.functions.values()
+    typical = [np.median(function.process.lengthscales, axis=0) for function in functions]
+    scale = np.min(typical, axis=0)[belief.problem.space.owner]
+    return np.sqrt((((a / scale)[:, None] - b / scale) ** 2).sum(-1))

@@ -3,11 +3,10 @@
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from calamint.acquire.pesc.solutions import draw_solutions
-from calamint.model import Belief
-from calamint.model.probability import log_normal_density
+from calamint.acquire.optima import draw_solutions
+from calamint.arrays import Array
+from calamint.model import Belief, log_normal_density
 from calamint.problem import Space
-from calamint.problem.parameters import Array
 
 # Standard deviations of the clouds around each centre, in the unit cube.
 _RADII = (0.1, 0.01, 0.001)

@@ -17,8 +17,7 @@ from typing import final
 
 import numpy as np
 
-from calamint.model.kernels import Index, Mask
-from calamint.problem.parameters import Array
+from calamint.arrays import Array, Index, Mask
 
 _ITERATIONS = 6  # and twice as many as there are variables
 _SHARES = (1.0, 0.3, 0.05, 0.005)
@@ -34,7 +33,7 @@ _FIELDS = ("value", "slope", "margins", "margin_slopes")
 
 @final
 @dataclass(frozen=True)
-class Local:
+class LocalModel:
     """f (P,), its slope (P, d), c (P, m) and their slopes (P, m, d)."""
 
     value: Array
@@ -47,16 +46,16 @@ class Local:
         """(P,) how far outside its limits each point is, in all"""
         return np.maximum(-self.margins, 0.0).sum(-1)
 
-    def take(self, rows: Index) -> "Local":
-        return Local(*(getattr(self, name)[rows] for name in _FIELDS))
+    def take(self, rows: Index) -> "LocalModel":
+        return LocalModel(*(getattr(self, name)[rows] for name in _FIELDS))
 
-    def put(self, rows: Index, other: "Local") -> None:
+    def put(self, rows: Index, other: "LocalModel") -> None:
         for name in _FIELDS:
             getattr(self, name)[rows] = getattr(other, name)
 
 
 # Which problems (n,), at points (n, d) -> what is there.
-Look = Callable[[Index, Array], Local]
+Evaluate = Callable[[Index, Array], LocalModel]
 
 
 @final
@@ -69,14 +68,14 @@ class Solved:
     violation: Array
 
 
-def minimise(look: Look, starts: Array, tolerance: float) -> Solved:
+def minimise(evaluate: Evaluate, starts: Array, tolerance: float) -> Solved:
     """The best point that each problem meets on its way from its start (P, d).
 
     Points that are violated by no more than the tolerance count as feasible.
     """
     x = starts.copy()
     count, dimension = x.shape
-    here = look(np.arange(count), x)
+    here = evaluate(np.arange(count), x)
     best = Solved(x.copy(), here.value.copy(), here.violation)
     size = np.maximum(np.abs(here.slope).max(-1, initial=0.0), 1e-6)
     curvature = np.eye(dimension) * (size / _FIRST_STEP)[:, None, None]
@@ -91,7 +90,7 @@ def minimise(look: Look, starts: Array, tolerance: float) -> Solved:
         # High enough for steps to be worth it, and forgetting what early steps asked for.
         needed = 1.5 * multipliers.max(-1, initial=0.0)
         price[going] = np.maximum(needed, 0.5 * (price[going] + needed))
-        share, there = _search(look, going, x[going], at, step, price[going])
+        share, there = _search(evaluate, going, x[going], at, step, price[going])
         taken = share[:, None] * step
         _learn(curvature, fresh, going, taken, at, there, multipliers)
         x[going] += taken
@@ -102,7 +101,7 @@ def minimise(look: Look, starts: Array, tolerance: float) -> Solved:
     return best
 
 
-def _keep(best: Solved, rows: Index, x: Array, there: Local, tolerance: float) -> None:
+def _keep(best: Solved, rows: Index, x: Array, there: LocalModel, tolerance: float) -> None:
     """Remember what is better: feasible and lower, or less far outside."""
     violation = there.violation
     met, was_met = violation <= tolerance, best.violation[rows] <= tolerance
@@ -113,7 +112,7 @@ def _keep(best: Solved, rows: Index, x: Array, there: Local, tolerance: float) -
     best.violation[rows[better]] = violation[better]
 
 
-def _quadratic(curvature: Array, at: Local, x: Array) -> tuple[Array, Array]:
+def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array]:
     """Steps (P, d) that minimise the quadratic models, and the constraints' multipliers (P, m).
 
         minimise ½ p·B p + g·p + price Σ e   subject to   c + A p = s − e,   s, e ≥ 0
@@ -167,8 +166,8 @@ def _quadratic(curvature: Array, at: Local, x: Array) -> tuple[Array, Array]:
 
 
 def _search(
-    look: Look, going: Index, x: Array, at: Local, step: Array, price: Array
-) -> tuple[Array, Local]:
+    evaluate: Evaluate, going: Index, x: Array, at: LocalModel, step: Array, price: Array
+) -> tuple[Array, LocalModel]:
     """How much of each step to take (P,), zero where no share helps, and what is there."""
     violation = at.violation
     merit = at.value + price * violation
@@ -176,7 +175,7 @@ def _search(
     share, there = np.zeros(len(going)), at.take(np.arange(len(going)))
     left = np.arange(len(going))
     for part in _SHARES:
-        trial = look(going[left], np.clip(x[left] + part * step[left], 0, 1))
+        trial = evaluate(going[left], np.clip(x[left] + part * step[left], 0, 1))
         reached = trial.value + price[left] * trial.violation
         good = reached <= merit[left] + 1e-4 * part * fall[left]
         share[left[good]] = part
@@ -192,8 +191,8 @@ def _learn(
     fresh: Mask,
     going: Index,
     taken: Array,
-    at: Local,
-    there: Local,
+    at: LocalModel,
+    there: LocalModel,
     multipliers: Array,
 ) -> None:
     """Powell's damped BFGS update of the Lagrangians' curvatures."""
