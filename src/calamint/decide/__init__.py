@@ -1,30 +1,41 @@
 """What to do next: choosing task, input and resource; recommending."""
 
-from calamint.decide.answers import (
-    Decision,
-    Prediction,
-    Recommendation,
-    Record,
-    Suggestion,
-)
+from calamint.decide.capacity import free_capacity, placement
 from calamint.decide.clock import Clock, VirtualClock
+from calamint.decide.decision import remake
 from calamint.decide.optimize import Result, optimize
 from calamint.decide.optimizer import Optimizer
-from calamint.decide.results import ResultError
-from calamint.decide.simulate import Ran, simulate
+from calamint.decide.queries import FunctionPrediction, Prediction, Recommendation
+from calamint.decide.records import Decision, Record, Suggestion
+from calamint.decide.results import Value, read_seconds, read_values
+from calamint.decide.settings import Rationality, Settings
+from calamint.decide.simulation import Duration, Ran, duration_of, simulate
+from calamint.decide.state import FullUpdate, State
 
 __all__ = [
     "Clock",
     "Decision",
+    "Duration",
+    "FullUpdate",
+    "FunctionPrediction",
     "Optimizer",
     "Prediction",
     "Ran",
+    "Rationality",
     "Recommendation",
     "Record",
     "Result",
-    "ResultError",
+    "Settings",
+    "State",
     "Suggestion",
+    "Value",
     "VirtualClock",
+    "duration_of",
+    "free_capacity",
     "optimize",
+    "placement",
+    "read_seconds",
+    "read_values",
+    "remake",
     "simulate",
 ]

@@ -11,10 +11,14 @@ class Clock:
     def now(self) -> float:
         return time.perf_counter()
 
+    def stopwatch(self) -> float:
+        """Seconds for timing a computation, which need not pass on the clock itself."""
+        return time.perf_counter()
+
     def start(self) -> None:
         """A decision begins."""
 
-    def thought(self, kind: str) -> None:
+    def decided(self, update: str) -> None:
         """A decision of this kind was just computed; a virtual clock may let time pass for it."""
 
 
@@ -22,13 +26,13 @@ class Clock:
 class VirtualClock(Clock):
     """A clock that stands still until it is moved.
 
-    thinking  seconds that a decision takes, by kind ("full", "partial", …), none where it does not
-              say; without it decisions take the time that they really take
+    deciding  seconds that a decision takes, by its update ("full", "partial", …), none where it
+              does not say; without it decisions take the time that they really take
     """
 
-    def __init__(self, thinking: Mapping[str, float] | None = None) -> None:
+    def __init__(self, deciding: Mapping[str, float] | None = None) -> None:
         self.time = 0.0
-        self.thinking = thinking
+        self.deciding = deciding
         self._since: float | None = None
 
     def now(self) -> float:
@@ -37,16 +41,19 @@ class VirtualClock(Clock):
             return self.time
         return self.time + time.perf_counter() - self._since
 
+    def stopwatch(self) -> float:
+        return time.perf_counter() if self.deciding is None else self.time
+
     def start(self) -> None:
-        if self.thinking is None:
+        if self.deciding is None:
             self._since = time.perf_counter()
 
-    def thought(self, kind: str) -> None:
-        if self.thinking is None:
+    def decided(self, update: str) -> None:
+        if self.deciding is None:
             self.time = self.now()
             self._since = None
         else:
-            self.time += self.thinking.get(kind, 0.0)
+            self.time += self.deciding.get(update, 0.0)
 
     def move(self, to: float) -> None:
         self.time = max(self.time, to)

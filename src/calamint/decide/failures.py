@@ -7,99 +7,66 @@ in proportion.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 from scipy.special import ndtr
 
-from calamint.decide.answers import Suggestion
-from calamint.model.belief import FunctionBelief
-from calamint.model.data import Data
-from calamint.model.probability import log_normal_density, verdict_score
+from calamint.arrays import Array
+from calamint.decide.observations import Observations
+from calamint.model import Data, FunctionBelief, log_normal_density, verdict_score
 from calamint.problem import Constraint, Problem
-from calamint.problem.parameters import Array
 
 _LEAST_CHANCE = 0.01  # no region is given up for good
 
 
 @final
-@dataclass
-class Workings:
-    """What is known about where tasks work.
+@dataclass(frozen=True)
+class ModelledProblem:
+    """What is modelled: the problem as it was stated, and that its tasks work.
 
-    retries   how often a job is tried again whose failure is the machine's fault
-    verdicts  1 where a job of the task worked, 0 where it failed
-    failed    how many jobs of each task failed
+    stated   the problem of the user
+    problem  the same with a crash constraint for every task that has failed
+    crashes  task -> the name of its crash constraint
+    data     what was measured of every function, and outcomes of every crash constraint
     """
 
+    stated: Problem
     problem: Problem
-    retries: int
-    verdicts: dict[str, Data] = field(init=False)
-    failed: dict[str, int] = field(init=False)
+    crashes: Mapping[str, str]
+    data: Mapping[str, Data]
 
-    def __post_init__(self) -> None:
-        dimension = self.problem.space.dimension
-        modelled = [name for name, task in self.problem.tasks.items() if task.failures == "model"]
-        self.verdicts = {name: Data.empty(dimension) for name in modelled}
-        self.failed = dict.fromkeys(self.problem.tasks, 0)
-        # Jobs to try again, with how often that will have been; and how often pending ones were.
-        self._again: dict[str, list[tuple[Suggestion, int]]] = {
-            name: [] for name in self.problem.tasks
-        }
-        self._tried: dict[int, int] = {}
 
-    def worked(self, task: str, point: Array) -> None:
-        if task in self.verdicts:
-            self.verdicts[task] = self.verdicts[task].append(point, 1.0)
+def modelled(problem: Problem, observations: Observations) -> ModelledProblem:
+    """The problem with "it works" as constraints, measured by the tasks themselves."""
+    crashes = crash_constraints(problem, observations)
+    if not crashes:
+        return ModelledProblem(problem, problem, {}, observations.data)
+    tasks = {
+        name: replace(task, measures=(*task.measures, crashes[name])) if name in crashes else task
+        for name, task in problem.tasks.items()
+    }
+    works = [Constraint(name, passfail=True) for name in crashes.values()]
+    extended = problem.changed(constraints=[*problem.constraints, *works], tasks=tasks)
+    outcomes = {name: observations.outcomes[task] for task, name in crashes.items()}
+    return ModelledProblem(problem, extended, crashes, {**observations.data, **outcomes})
 
-    def fail(self, job: Suggestion) -> bool:
-        """Whether it is the first failure of its task that is modelled."""
-        self.failed[job.task] += 1
-        if self.problem.tasks[job.task].failures == "retry":
-            tried = self._tried.pop(job.number, 0)
-            if tried < self.retries:
-                self._again[job.task].append((job, tried + 1))
-        if job.task not in self.verdicts:
-            return False
-        first = job.task not in self.hidden
-        self.verdicts[job.task] = self.verdicts[job.task].append(job.point, 0.0)
-        return first
 
-    def to_retry(self, task: str) -> Suggestion | None:
-        """A job of the task that failed and is to be tried again."""
-        return self._again[task][0][0] if self._again[task] else None
+def crash_constraints(problem: Problem, observations: Observations) -> dict[str, str]:
+    """task -> the name of the constraint that it works, for those that have failed"""
+    return {
+        task: _name(problem, task)
+        for task, data in observations.outcomes.items()
+        if np.any(data.values < 0.5)
+    }
 
-    def take(self, task: str, number: int) -> None:
-        """The job to retry is suggestion `number`."""
-        _, self._tried[number] = self._again[task].pop(0)
 
-    @property
-    def hidden(self) -> dict[str, str]:
-        """task -> the name of the constraint that it works, for those that have failed"""
-        names = {}
-        for task, data in self.verdicts.items():
-            if np.any(data.values < 0.5):
-                name = f"{task}_works"
-                while name in self.problem.functions or name in self.problem.space.parameters:
-                    name += "_"
-                names[task] = name
-        return names
-
-    def data(self) -> dict[str, Data]:
-        return {name: self.verdicts[task] for task, name in self.hidden.items()}
-
-    def modelled(self) -> Problem:
-        """The problem with "it works" as constraints, measured by the tasks themselves."""
-        hidden = self.hidden
-        if not hidden:
-            return self.problem
-        tasks = {
-            name: replace(task, measures=(*task.measures, hidden[name])) if name in hidden else task
-            for name, task in self.problem.tasks.items()
-        }
-        works = [Constraint(name, passfail=True) for name in hidden.values()]
-        return self.problem.changed(constraints=[*self.problem.constraints, *works], tasks=tasks)
+def _name(problem: Problem, task: str) -> str:
+    name = f"{task}_works"
+    while name in problem.functions or name in problem.space.parameters:
+        name += "_"
+    return name
 
 
 @final
@@ -123,10 +90,3 @@ class Chance:
         )
         gradient = np.where((chance > _LEAST_CHANCE)[:, None], slope.mean(0), 0.0)
         return np.maximum(chance, _LEAST_CHANCE), gradient
-
-
-def chances(
-    hidden: Mapping[str, str], functions: Mapping[str, FunctionBelief]
-) -> dict[str, Chance]:
-    """By task, for those that may fail."""
-    return {task: Chance(functions[name]) for task, name in hidden.items() if name in functions}

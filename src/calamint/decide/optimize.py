@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from calamint.acquire import Acquisition
-from calamint.decide.answers import Recommendation, Suggestion
+from calamint.checks import whole
 from calamint.decide.optimizer import Optimizer
-from calamint.decide.results import ResultError
+from calamint.decide.queries import Recommendation
+from calamint.decide.records import Suggestion
+from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
-from calamint.problem import Constraint, Params, Problem, ProblemError
-from calamint.problem.parameters import Parameter, whole
+from calamint.problem import Constraint, Parameter, Params, Problem
+
+# What no other input will mend.
+_WRONG = (NameError, ImportError, SyntaxError)
+# After this many failures, and no success, it is not the input's fault.
+_HOPELESS = 3
 
 
 @final
@@ -51,13 +57,15 @@ def optimize(
     seed: int = 0,
     callback: Callable[[Suggestion, Mapping[str, Any]], None] | None = None,
 ) -> Result:
-    """Evaluate `function` so many times, each time where it is most useful, and recommend.
+    """Evaluate `function` a number of times, each time where it is most useful, and recommend.
 
     `function` takes the parameters as a dict and returns a dict with a value for the objective and
     for every constrained function; a plain number will do where there are no constraints. An
     exception in it, or a value of NaN or infinity, is recorded as a failed evaluation and the
-    search goes on; if all evaluations fail, the last reason is raised. `callback` is told every
-    suggestion with its values; an exception in it ends the search.
+    search goes on. An exception that says that the function itself is wrong (`NameError`,
+    `ImportError`, `SyntaxError`) is raised at once, and so is any other that the first three
+    evaluations end with; if all evaluations fail, the last reason is raised. `callback` is told
+    every suggestion with its values; an exception in it ends the search.
     """
     problem = Problem(space, minimize, maximize, constraints, known=known)
     if not callable(function):
@@ -72,9 +80,13 @@ def optimize(
         assert suggestion is not None  # one place, and nothing is pending
         try:
             values = function(dict(suggestion.params))
+        except _WRONG:
+            raise
         except Exception as error:
             optimizer.fail(suggestion, f"{type(error).__name__}: {error}")
             last = error
+            if not optimizer.history and len(optimizer.failures) == _HOPELESS:
+                raise
             continue
         if not isinstance(values, Mapping) and len(problem.measured) == 1:
             values = {problem.measured[0]: values}

@@ -1,4 +1,4 @@
-"""Where the constrained optimum is believed to be (the paper's algorithm 1, last line).
+"""The recommendation: the constrained optimum under the model (the paper's algorithm 1, last line).
 
 The lowest expected objective among inputs whose joint probability of being feasible is at least
 1 − δ, where that probability is the mean over hyper-parameter samples of the product over
@@ -13,12 +13,10 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp, ndtri, ndtri_exp
 
-from calamint.acquire.candidates import candidate_points, first_apart
-from calamint.decide.maximise import ascend, discrete_neighbours
-from calamint.model import Belief
-from calamint.model.kernels import Index
-from calamint.model.probability import log_normal_density
-from calamint.problem.parameters import Array
+from calamint.acquire import candidate_points, first_apart
+from calamint.arrays import Array, Index
+from calamint.decide.ascend import ascend, discrete_neighbours
+from calamint.model import Belief, feasibility, log_normal_density
 
 _STARTS = 3
 _DISTANCE = 0.02
@@ -38,7 +36,7 @@ class Optimum:
     confident: bool
 
 
-def believed_optimum(
+def constrained_optimum(
     belief: Belief, near: Array, delta: float, rng: np.random.Generator, fine: bool = True
 ) -> Optimum:
     """Search the whole space; `near` (k, D) are points worth a closer look, such as the data.
@@ -50,14 +48,14 @@ def believed_optimum(
     else:
         candidates = candidate_points(belief.problem.space, _ROUGH_CANDIDATES, near[:5], rng)
     objective = belief.expected_objective(candidates)
-    probability = belief.probability(candidates)
+    probability = feasibility.probability(belief, candidates)
     feasible = probability >= 1 - delta
     if not feasible.any() and not fine:
-        return _judge(belief, candidates[int(np.argmax(probability))], delta)
+        return _evaluated(belief, candidates[int(np.argmax(probability))], delta)
     if not feasible.any():
         return _most_probable(belief, candidates, probability, delta)
     ranked = np.flatnonzero(feasible)[np.argsort(objective[feasible], kind="stable")]
-    best = _judge(belief, candidates[ranked[0]], delta)
+    best = _evaluated(belief, candidates[ranked[0]], delta)
     if not fine:
         return best
     for start in candidates[first_apart(candidates, ranked, _STARTS, _DISTANCE)]:
@@ -76,9 +74,9 @@ def _better(one: Optimum, other: Optimum) -> Optimum:
     return other if other.confident and other.objective < one.objective else one
 
 
-def _judge(belief: Belief, point: Array, delta: float) -> Optimum:
+def _evaluated(belief: Belief, point: Array, delta: float) -> Optimum:
     objective = float(belief.expected_objective(point[None])[0])
-    probability = float(belief.probability(point[None])[0])
+    probability = float(feasibility.probability(belief, point[None])[0])
     return Optimum(point, objective, probability, probability >= 1 - delta)
 
 
@@ -88,7 +86,7 @@ def _most_probable(belief: Belief, candidates: Array, probability: Array, delta:
     starts = candidates[first_apart(candidates, order, _STARTS, _DISTANCE)]
 
     def log_probability(_: Index, x: Array) -> tuple[Array, Array]:
-        values, gradients = belief.log_feasible_gradient(x)
+        values, gradients = feasibility.log_probability_by_sample_gradient(belief, x)
         highest = values.max(0)
         shares = np.exp(values - highest)
         total = shares.sum(0)
@@ -97,8 +95,8 @@ def _most_probable(belief: Belief, candidates: Array, probability: Array, delta:
             np.einsum("mn,mnd->nd", shares / total, gradients),
         )
 
-    points, heights = ascend(log_probability, starts, belief.problem.space, 50)
-    return _judge(belief, points[int(np.argmax(heights))], delta)
+    points, values_there = ascend(log_probability, starts, belief.problem.space, 50)
+    return _evaluated(belief, points[int(np.argmax(values_there))], delta)
 
 
 def _best_of_spray(
@@ -110,10 +108,12 @@ def _best_of_spray(
     around = [best.point + radius * rng.standard_normal(shape) for radius in (0.03, 0.003, 3e-4)]
     points = np.clip(np.vstack(around), 0, 1)
     points[:, ~belief.problem.space.continuous] = best.point[~belief.problem.space.continuous]
-    good = points[belief.probability(points) >= 1 - delta]
+    good = points[feasibility.probability(belief, points) >= 1 - delta]
     if len(good) == 0:
         return best
-    return _better(best, _judge(belief, good[np.argmin(belief.expected_objective(good))], delta))
+    return _better(
+        best, _evaluated(belief, good[np.argmin(belief.expected_objective(good))], delta)
+    )
 
 
 # A solver's constraints: values (k,) that must not be negative and their slopes (k, D) at a point
@@ -156,7 +156,7 @@ def _probit(belief: Belief, delta: float) -> Conditions:
     wanted = float(ndtri(1 - delta))
 
     def conditions(point: Array) -> tuple[Array, Array]:
-        log_each, slopes = belief.log_feasible_gradient(point)
+        log_each, slopes = feasibility.log_probability_by_sample_gradient(belief, point)
         total = logsumexp(log_each[:, 0])
         # A probability of one has no probit: stop short of it.
         log_joint = np.minimum(total - np.log(len(log_each)), -1e-15)
@@ -170,13 +170,13 @@ def _probit(belief: Belief, delta: float) -> Conditions:
 
 def _polish(belief: Belief, start: Array, delta: float, conditions: Conditions) -> Optimum:
     """A constrained local solver from a point that is feasible enough."""
-    best = _judge(belief, start, delta)
-    found = _judge(belief, _solve(belief, start, conditions), delta)
+    best = _evaluated(belief, start, delta)
+    found = _evaluated(belief, _solve(belief, start, conditions), delta)
     if found.confident:
         return _better(best, found)
     # The solver stopped just outside: step back towards where it came from.
     for share in (1e-6, 1e-4, 1e-3, 0.01, 0.1):
-        back = _judge(belief, found.point + share * (start - found.point), delta)
+        back = _evaluated(belief, found.point + share * (start - found.point), delta)
         if back.confident:
             return _better(best, back)
     return best
@@ -226,7 +226,7 @@ def _settle(belief: Belief, best: Optimum, delta: float) -> Optimum:
         tried = [
             _polish(belief, neighbour, delta, _margins(belief, delta))
             for neighbour in discrete_neighbours(belief.problem.space, best.point)
-            if belief.probability(neighbour[None])[0] >= 1 - delta
+            if feasibility.probability(belief, neighbour[None])[0] >= 1 - delta
         ]
         better = [found for found in tried if found.confident and found.objective < best.objective]
         if not better:

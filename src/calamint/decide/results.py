@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from calamint.problem import ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import finite
+from calamint.checks import finite, nearest, shown
+from calamint.errors import ResultError
 
 Value = float | tuple[float, float]
-
-
-class ResultError(ProblemError):
-    """A result that cannot be taken as it is; nothing was changed."""
 
 
 def read_values(
@@ -52,15 +47,6 @@ def read_seconds(seconds: object) -> float | None:
     if seconds is not None and (took is None or took < 0):
         raise ResultError(f"seconds is {seconds!r}: write a number that is not negative.")
     return took
-
-
-def shown(value: object, most: int = 200) -> str:
-    """A value in a sentence, however long or strange it is."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _failed(value: object) -> bool:

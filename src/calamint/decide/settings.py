@@ -1,17 +1,139 @@
-"""The settings of an optimiser: what is allowed, and a sentence for what is not."""
+"""How to decide: the settings that an optimiser, a study and its storage share."""
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, final
 
-from calamint.acquire import ACQUISITIONS, Acquisition
-from calamint.problem import Problem, ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import finite
+from calamint.acquire import ACQUISITIONS, EICD, PESC, Acquisition
+from calamint.checks import finite, nearest, whole
+from calamint.errors import ProblemError
+from calamint.model import Model, check_costs, check_known
+from calamint.problem import Problem
 
 Rationality = float | Literal["batch"]
 
+_PLAIN = (str, int, float, bool, type(None))
 
-def named_acquisition(acquisition: str | Acquisition) -> Acquisition:
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How to decide.
+
+    acquisition  "pesc" (expected information about the constrained optimum), another by name
+                 ("eic", "eicd", "ieci", "ev", "auglag", "thompson", "rs", "rsdg", "random"), or
+                 one with settings, such as `PESC(solutions=50)`
+    model        how functions are modelled: `cm.Model(...)`
+    seed         same seed, same results and same durations give the same suggestions
+    initial      how many space-filling inputs every function is measured at first; by default one
+                 more than there are parameters, and at least three
+    delta        1 − δ is the probability of feasibility that an incumbent must have
+    rationality  the share γ of the time that full updates may take, the others are partial;
+                 infinity: all are full, zero: only the first; or "batch": full after new results,
+                 partial while resources are being filled
+    fantasies    how often the results of pending jobs are imagined; one takes what is expected
+    couple       if some task measures only some functions, replace all tasks by one that measures
+                 everything, at cost 1, on one resource
+    retries      how often a job is tried again whose task says `failures="retry"`, or, in a study,
+                 whose owner died
+    pause        in a study, seconds before the first retry; doubled before every further one
+    """
+
+    acquisition: Acquisition = field(default_factory=PESC)
+    model: Model = field(default_factory=Model)
+    seed: int = 0
+    initial: int | None = None
+    delta: float = 0.05
+    rationality: Rationality = math.inf
+    fantasies: int = 1
+    couple: bool = False
+    retries: int = 2
+    pause: float = 1.0
+
+    def __post_init__(self) -> None:
+        pause = finite(self.pause)
+        given = {
+            "acquisition": read_acquisition(self.acquisition),
+            "seed": whole(self.seed, "seed", 0),
+            "initial": None if self.initial is None else whole(self.initial, "initial", 0),
+            "delta": read_delta(self.delta),
+            "rationality": _read_rationality(self.rationality),
+            "fantasies": whole(self.fantasies, "fantasies", 1),
+            "retries": whole(self.retries, "retries", 0),
+            "pause": pause,
+        }
+        if not isinstance(self.model, Model):
+            raise ProblemError(f"model is {self.model!r}: write cm.Model(...).")
+        if not isinstance(self.couple, bool):
+            raise ProblemError(f"couple is {self.couple!r}: write True or False.")
+        if pause is None or pause < 0:
+            raise ProblemError(f"pause is {self.pause!r}: write seconds, at least 0.")
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def of(**given: Any) -> "Settings":
+        """The settings that are given, None being as if it were not; acquisitions also by name."""
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+
+    def initial_for(self, problem: Problem) -> int:
+        """How many inputs the initial design has."""
+        return max(3, len(problem.space) + 1) if self.initial is None else self.initial
+
+    def applied(self, problem: Problem) -> Problem:
+        """The problem that is solved: coupled, if that was asked for."""
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"problem is {problem!r}: write cm.Problem(...).")
+        parts = any(not measures_all(problem, task) for task in problem.tasks)
+        return problem.coupled() if self.couple and parts else problem
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what does not fit the problem."""
+        self.model.check(problem)
+        check_known(problem)
+        check_costs(problem)
+        self.acquisition.check(problem)
+        parts = [task for task in problem.tasks if not measures_all(problem, task)]
+        if parts and not self.acquisition.separable:
+            able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
+            raise ProblemError(
+                f"acquisition is {self.acquisition.name!r}, which cannot value task {parts[0]!r}"
+                f" that measures only some functions: write one of {', '.join(able)},"
+                " or couple=True to measure everything at once."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """What is stored with a study."""
+        rationality = "inf" if self.rationality == math.inf else self.rationality
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            **plain,
+            "rationality": rationality,
+            "acquisition": _write_acquisition(self.acquisition),
+            "model": asdict(self.model),
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Settings":
+        """What `to_json` wrote."""
+        rationality = content["rationality"]
+        return Settings(
+            **{
+                **content,
+                "rationality": math.inf if rationality == "inf" else rationality,
+                "acquisition": _stored_acquisition(content["acquisition"]),
+                "model": Model(**content["model"]),
+            }
+        )
+
+
+def measures_all(problem: Problem, task: str) -> bool:
+    """Whether a task measures everything that can be measured."""
+    return set(problem.tasks[task].measures) == set(problem.measured)
+
+
+def read_acquisition(acquisition: str | Acquisition) -> Acquisition:
     """An acquisition by name, or as it is."""
     if isinstance(acquisition, str):
         if acquisition not in ACQUISITIONS:
@@ -26,26 +148,15 @@ def named_acquisition(acquisition: str | Acquisition) -> Acquisition:
     return acquisition
 
 
-def measures_all(problem: Problem, task: str) -> bool:
-    return set(problem.tasks[task].measures) == set(problem.measured)
+def read_delta(delta: object) -> float:
+    """δ, if it can be one."""
+    number = finite(delta)
+    if number is None or not 0 < number < 1:
+        raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
+    return number
 
 
-def read_acquisition(acquisition: str | Acquisition, problem: Problem) -> Acquisition:
-    """An acquisition by name or as it is, if it can value the problem's tasks."""
-    acquisition = named_acquisition(acquisition)
-    acquisition.check(problem)
-    parts = [task for task in problem.tasks if not measures_all(problem, task)]
-    if parts and not acquisition.separable:
-        able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
-        raise ProblemError(
-            f"acquisition is {acquisition.name!r}, which cannot value task {parts[0]!r} that"
-            f" measures only some functions: write one of {', '.join(able)},"
-            " or couple=True to measure everything at once."
-        )
-    return acquisition
-
-
-def read_rationality(rationality: object) -> Rationality:
+def _read_rationality(rationality: object) -> Rationality:
     if rationality == "batch":
         return "batch"
     if isinstance(rationality, float) and rationality == math.inf:
@@ -59,8 +170,20 @@ def read_rationality(rationality: object) -> Rationality:
     return number
 
 
-def read_delta(delta: float) -> float:
-    number = finite(delta)
-    if number is None or not 0 < number < 1:
-        raise ProblemError(f"delta is {delta!r}: write a number between 0 and 1.")
-    return number
+def _write_acquisition(acquisition: Acquisition) -> dict[str, Any]:
+    if isinstance(acquisition, EICD):
+        return {"name": "eicd", "entropy": acquisition.tells.name}
+    plain = {name: value for name, value in vars(acquisition).items() if isinstance(value, _PLAIN)}
+    return {"name": acquisition.name, **plain}
+
+
+def _stored_acquisition(content: Mapping[str, Any]) -> Acquisition:
+    name, given = content["name"], {k: v for k, v in content.items() if k != "name"}
+    if name not in ACQUISITIONS:
+        raise ProblemError(
+            f"the study decides by {name!r}, which is not one of Calamint's methods:"
+            " open it with cm.Study(..., acquisition=...)."
+        )
+    if name == "eicd":
+        return EICD("pesc" if given["entropy"] == "pesc" else "monte carlo")
+    return ACQUISITIONS[name](**given)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
-from calamint.decide.answers import Suggestion
+from calamint.checks import finite
 from calamint.decide.clock import VirtualClock
 from calamint.decide.optimizer import Optimizer
+from calamint.decide.records import Suggestion
 from calamint.decide.results import Value
-from calamint.problem import Params, ProblemError
-from calamint.problem.parameters import finite
+from calamint.errors import ProblemError
+from calamint.problem import Params
 
 Duration = float | Callable[[Params], float]
 

@@ -1,8 +1,10 @@
 """Which tasks can start now, and on what: no resource ever runs more jobs than its capacity."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
+from calamint.checks import nearest
+from calamint.errors import ProblemError
 from calamint.problem import Graph
 
 
@@ -24,19 +26,31 @@ def placement(
     return None
 
 
-def contest(
+def competing_tasks(
     graph: Graph,
     free: Mapping[str, int],
-    waiting: Collection[str],
+    passed_over: Mapping[str, int],
     resource: str | None = None,
     task: str | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The tasks that compete for the first resource that any can use, with their resources.
 
-    waiting  tasks for which resources are held: only they may take what they can run on
+    passed_over    how often in a row each task could not start for want of a resource
+    resource, task only this one is asked about
     """
-    tasks = list(graph.tasks) if task is None else [task]
+    for name, given, known in (
+        ("resource", resource, graph.resources),
+        ("task", task, graph.tasks),
+    ):
+        if given is not None and (not isinstance(given, str) or given not in known):
+            raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
+    # A task that needs several resources might wait for ever while others take them in turns: then
+    # only it may take what it can run on. Who asks for one task knows what they want.
+    patience = 2 * sum(graph.resources.values()) + 2
+    waiting = [name for name in graph.tasks if passed_over.get(name, 0) > patience]
+    waiting = waiting if task is None else []
     held = {word for name in waiting for word in graph.reach(name)}
+    tasks = list(graph.tasks) if task is None else [task]
     for word in graph.resources if resource is None else [resource]:
         places = {}
         for name in tasks:

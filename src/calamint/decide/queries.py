@@ -1,0 +1,219 @@
+"""Questions that change nothing: predictions, gains and recommendations.
+
+Each takes what a decision takes, and returns an answer and a state, which keeps the fitted model.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, final
+
+import numpy as np
+
+from calamint.acquire import PESC, Acquisition, Information, Utility
+from calamint.arrays import Array
+from calamint.decide.blas_threads import single_threaded
+from calamint.decide.clock import Clock
+from calamint.decide.decision import in_bits
+from calamint.decide.failures import ModelledProblem, modelled
+from calamint.decide.fallback import first_that_works
+from calamint.decide.observations import Observations
+from calamint.decide.pending import with_pending
+from calamint.decide.recommend import constrained_optimum
+from calamint.decide.records import met, near_points, rank, short
+from calamint.decide.settings import Settings
+from calamint.decide.state import State
+from calamint.decide.update import fitted, incumbent_of, models_to_try
+from calamint.errors import CalamintError, ProblemError, ResultError
+from calamint.model import Belief, feasibility
+from calamint.problem import Params, Problem
+
+
+@final
+@dataclass(frozen=True)
+class Recommendation:
+    """Where the constrained optimum is expected to be.
+
+    objective    expected, in the user's units
+    probability  that all limits are met there
+    confident    whether that probability reaches the 1 − δ that was asked for
+    """
+
+    params: Params
+    objective: float
+    probability: float
+    confident: bool
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
+        doubt = "" if self.confident else ", less than asked for"
+        return (
+            f"{inputs}: objective {self.objective:.6g},"
+            f" feasible with probability {self.probability:.3g}{doubt}"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class FunctionPrediction:
+    """One function at one input, noise-free, in the user's units."""
+
+    mean: float
+    deviation: float
+    probability: float | None  # of meeting its limits; None for the objective
+
+
+@final
+@dataclass(frozen=True)
+class Prediction:
+    """What is believed at one input: `prediction["latency_ms"].mean`; `probability` is joint."""
+
+    functions: dict[str, FunctionPrediction]
+    probability: float
+
+    def __getitem__(self, name: str) -> FunctionPrediction:
+        return self.functions[name]
+
+
+@final
+@dataclass(frozen=True)
+class Query:
+    """What questions are asked of: all that is known, and the model fitted to it.
+
+    state  with that model in it
+    """
+
+    modelled: ModelledProblem
+    settings: Settings
+    state: State
+    observations: Observations
+    belief: Belief
+
+    @staticmethod
+    @single_threaded
+    def of(
+        problem: Problem, settings: Settings, state: State, observations: Observations, clock: Clock
+    ) -> "Query":
+        """Fit the model, if the state does not have it."""
+        given = modelled(problem, observations)
+        found, warnings = first_that_works(
+            [
+                (
+                    f"{model.hyperparameters} model",
+                    partial(fitted, given, settings, model, state, observations.version, clock),
+                )
+                for model in models_to_try(settings.model)
+            ]
+        )
+        if found is not None:
+            state = replace(state, fit=found)
+            return Query(given, settings, state, observations, found.belief)
+        if state.update is None:
+            raise CalamintError(f"no model can be fitted to what was measured: {warnings[-1]}.")
+        last = state.update.belief.extended(given.data)
+        return Query(given, settings, state, observations, last)
+
+    def _rng(self, *stream: int) -> np.random.Generator:
+        """Randomness depends on the data and on what is asked, so that asking changes nothing."""
+        return np.random.default_rng([self.settings.seed, self.observations.version, *stream])
+
+    @single_threaded
+    def predict(self, params: Mapping[str, Any]) -> Prediction:
+        """Mean, deviation and probability of meeting the limits at one input."""
+        stated, belief = self.modelled.stated, self.belief
+        point = stated.space.encode(params)[None]
+        functions = {}
+        for name, function in belief.functions.items():
+            mean, deviation = (float(moment[0]) for moment in function.mixture(point))
+            probability = None
+            if name != stated.objective.name:
+                probability = float(feasibility.probability_of(belief, name, point)[0])
+            functions[name] = FunctionPrediction(mean, deviation, probability)
+        return Prediction(functions, float(feasibility.probability(belief, point)[0]))
+
+    @single_threaded
+    def gains(self, points: Any) -> dict[str, Array]:
+        """Bits that measuring each function at each point would yield about the optimum."""
+        x = _encode_points(self.modelled.stated, points)
+        return in_bits(self.information().by_kl(), self.modelled.problem, x)
+
+    def information(self) -> Information:
+        """What `gains` computes with: drawn solutions, and beliefs given each of them."""
+        method = self.settings.acquisition
+        utility = self.utility(method if isinstance(method, PESC) else PESC())
+        assert isinstance(utility, Information)
+        return utility
+
+    @single_threaded
+    def utility(self, method: Acquisition) -> Utility:
+        """What any acquisition makes of what is believed, pending jobs included."""
+        method.check(self.modelled.stated)
+        observations, settings = self.observations, self.settings
+        pending = observations.pending.values()
+        rng = self._rng(len(pending), 3)
+        incumbent = incumbent_of(
+            self.belief, self.modelled, settings, observations, rng, method.improves
+        )
+        imagined = with_pending(
+            self.belief, self.modelled.problem, pending, settings.fantasies, rng
+        )
+        return method.prepare(imagined, incumbent, rng)
+
+    @single_threaded
+    def recommend(self, delta: float, kind: Literal["believed", "observed"]) -> Recommendation:
+        """The best input, from measured data only, and all of it."""
+        if kind == "observed":
+            return self._best_observed(delta)
+        if kind != "believed":
+            raise ProblemError(f"kind is {kind!r}: write 'believed' or 'observed'.")
+        stated = self.modelled.stated
+        near = near_points(stated, self.observations.history)
+        optimum = constrained_optimum(self.belief, near, delta, self._rng(2))
+        objective = self.belief.objective.scaling.outward(np.array(optimum.objective))
+        return Recommendation(
+            stated.space.decode(optimum.point),
+            float(objective),
+            optimum.probability,
+            optimum.confident,
+        )
+
+    def _best_observed(self, delta: float) -> Recommendation:
+        stated, history = self.modelled.stated, self.observations.history
+        name = stated.objective.name
+        if not history:
+            raise ResultError("nothing has been measured: tell a result before asking for it.")
+        points = np.array([record.point for record in history])
+        log_probability = feasibility.log_probability(self.belief, points)
+        whole = [
+            index
+            for index, record in enumerate(history)
+            if met(stated, record) and (name in record.values or name in stated.known)
+        ]
+        if whole:
+            best = min(whole, key=lambda index: rank(stated, history[index])[1])
+        else:
+            best = int(np.argmax(log_probability))
+        record = history[best]
+        value = record.values.get(name)
+        if value is None:
+            value = self.predict(record.params)[name].mean
+        probability = math.exp(log_probability[best])
+        confident = bool(whole) and probability >= 1 - delta
+        return Recommendation(record.params, value, probability, confident)
+
+
+def _encode_points(problem: Problem, points: Any) -> Array:
+    """(n, D) from a list of parameter dicts, or a DataFrame with a column for each parameter"""
+    records = points.to_dict("records") if hasattr(points, "to_dict") else points
+    if isinstance(records, Mapping) or not isinstance(records, list | tuple):
+        raise ProblemError(
+            f"points is {points!r}: write a list of parameter dicts, or a DataFrame."
+        )
+    rows = []
+    for index, params in enumerate(records):
+        try:
+            rows.append(problem.space.encode(params))
+        except ProblemError as error:
+            raise ProblemError(f"points[{index}]: {error}") from None
+    return np.array(rows).reshape(-1, problem.space.dimension)

@@ -1,0 +1,138 @@
+"""What is asked for, decided and measured: suggestions, decisions and records."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, final
+
+import numpy as np
+
+from calamint.arrays import Array
+from calamint.problem import Params, Problem
+
+# How a job came to be suggested.
+UpdateKind = Literal["initial", "full", "partial", "random", "retry", "fallback", "enqueued"]
+
+
+@final
+@dataclass(frozen=True)
+class Suggestion:
+    """A job to run: a task, its input, and the resources that are booked for it, and why.
+
+    bits      information about the constrained optimum that it is expected to yield, by function;
+              empty where no model was asked, or one that does not count in bits
+    cost      what it is expected to cost
+    scores    what it and the best jobs of the tasks that it competed with are worth for their cost:
+              bits per cost where there are bits, else in units of the method's own, which may be
+              logarithmic
+    update    "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a job
+              that failed, "fallback", or "enqueued" by the user
+    decision_seconds  how long the decision took
+    warnings  what went wrong while deciding
+    """
+
+    number: int
+    task: str
+    params: Params
+    resources: tuple[str, ...]
+    bits: dict[str, float] = field(default_factory=dict, compare=False)
+    cost: float = field(default=1.0, compare=False)
+    scores: dict[str, float] = field(default_factory=dict, compare=False)
+    update: UpdateKind = field(default="full", compare=False)
+    decision_seconds: float = field(default=0.0, compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    @property
+    def bits_per_cost(self) -> float:
+        return sum(self.bits.values()) / self.cost
+
+    @property
+    def runners_up(self) -> dict[str, float]:
+        """The other tasks and what their best jobs are worth for their cost, best first."""
+        others = ((task, score) for task, score in self.scores.items() if task != self.task)
+        return dict(sorted(others, key=lambda pair: -pair[1]))
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
+        sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
+        if self.update == "fallback":
+            return f"{sentence}: chosen without a model, which failed ({'; '.join(self.warnings)})"
+        if not self.bits:
+            return sentence
+        total = f"{sum(self.bits.values()):.3g} bits are expected"
+        if len(self.bits) > 1:
+            shares = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
+            total += f" ({shares})"
+        if self.cost != 1:
+            total += f" at a cost of {self.cost:.3g}"
+        others = ", ".join(f"{task} {score:.3g}" for task, score in self.runners_up.items())
+        if others:
+            total += f"; next best, in bits per cost: {others}"
+        return f"{sentence}: {total}"
+
+
+@final
+@dataclass(frozen=True)
+class Decision:
+    """How a suggestion came about.
+
+    update         as in `Suggestion`
+    stage_seconds  how long each stage took, and all of them ("total")
+    """
+
+    number: int
+    update: UpdateKind
+    stage_seconds: dict[str, float]
+    warnings: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """One finished job or added measurement, in the user's units.
+
+    errors  the standard errors that were told
+    """
+
+    params: Params
+    values: dict[str, float]
+    task: str | None
+    seconds: float | None
+    point: Array = field(repr=False, compare=False)
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+def met(problem: Problem, record: Record) -> bool:
+    """Whether all limits were met when measured; a limit that was not measured is not met."""
+    return all(
+        constraint.met(record.values[constraint.name])
+        if constraint.name in record.values
+        else constraint.name in problem.known
+        and constraint.met(problem.known[constraint.name](record.params))
+        for constraint in problem.constraints
+    )
+
+
+def rank(problem: Problem, record: Record) -> tuple[bool, float]:
+    """Smaller is better: first those that met their limits, then by objective."""
+    name = problem.objective.name
+    known = problem.known.get(name)
+    value = record.values.get(name) if known is None else known(record.params)
+    objective = math.inf if value is None else problem.objective.sign * value
+    return (not met(problem, record), objective)
+
+
+def near_points(problem: Problem, history: Sequence[Record], most: int = 50) -> Array:
+    """(k, D) measured inputs, the best and the newest first."""
+    if not history:
+        return np.empty((0, problem.space.dimension))
+    ranked = sorted(range(len(history)), key=lambda index: rank(problem, history[index]))
+    newest = range(len(history) - 1, -1, -1)
+    order = dict.fromkeys(index for pair in zip(ranked, newest, strict=True) for index in pair)
+    return np.array([history[index].point for index in list(order)[:most]])
+
+
+def short(value: object) -> str:
+    """A number with six digits, anything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,181 @@
+"""Selecting the best job: many candidates at once, then a joint ascent from the best of them.
+
+Tasks compete: each is worth the shares of what it measures, for its cost, and each has its own best
+input. All tasks' candidates are scored together, and all their starts climb together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.acquire import Utility, candidate_points, first_apart, mixtures
+from calamint.arrays import Array, Index
+from calamint.decide.ascend import ascend, discrete_neighbours
+from calamint.decide.failures import Chance
+from calamint.model import CostModel, FixedCost
+from calamint.problem import Space
+
+
+@final
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look."""
+
+    candidates: int  # scored roughly; a fifth of them are scored fully
+    starts: int  # for each task
+    iterations: int
+
+
+FINE = Effort(700, 4, 12)
+COARSE = Effort(100, 2, 4)
+_FULLY = 5
+
+
+@final
+@dataclass(frozen=True)
+class Competitor:
+    """A task in the competition: the weights of the utility's shares (S,), its cost model, and how
+    likely it is to work, if it has failed before."""
+
+    task: str
+    weights: Array
+    cost_model: CostModel
+    chance: Chance | None = None
+
+    def cost(self, x: Array) -> Array:
+        """(n, D) -> (n,) of a job that works: one that fails has to be paid for, too."""
+        cost = self.cost_model.at(x)
+        return cost if self.chance is None else cost / self.chance.at(x)
+
+    def cost_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n, D) -> (n,) and its gradient (n, D)"""
+        cost, slope = self.cost_model.with_gradient(x)
+        if self.chance is None:
+            return cost, slope
+        chance, chance_x = self.chance.with_gradient(x)
+        cost = cost / chance
+        return cost, (slope - cost[:, None] * chance_x) / chance[:, None]
+
+
+@final
+@dataclass(frozen=True)
+class BestJob:
+    """A task's best input (D,), what it is worth there for its cost, and that cost."""
+
+    task: str
+    point: Array
+    score: float
+    cost: float
+
+
+def maximise(
+    utility: Utility,
+    competitors: Sequence[Competitor],
+    space: Space,
+    near: Array,
+    rng: np.random.Generator,
+    effort: Effort = FINE,
+) -> list[BestJob]:
+    """The best input found for every task, in the order given.
+
+    near  (k, D) points whose neighbourhoods deserve a closer look
+    """
+    competition = _Competition(utility, competitors)
+    points = utility.points
+    if utility.where is not None:
+        everything = Competitor("", np.ones(1), FixedCost(1.0))
+        (place,) = maximise(utility.where, [everything], space, near, rng, effort)
+        points = place.point[None]
+    if points is not None:
+        scores = competition.scores(points, utility.shares(points))
+        best = scores.argmax(axis=1)
+        return [competition.found(t, points[i], scores[t, i]) for t, i in enumerate(best)]
+    candidates = candidate_points(space, effort.candidates, near, rng)
+    if len(utility.near):
+        candidates = candidates[effort.candidates // 2 :]
+        mixed = mixtures(utility.near, effort.candidates // 3, rng)
+        candidates = np.vstack([candidates, space.snap(mixed)])
+    roughly = competition.scores(candidates, utility.screen(candidates))
+    most = -(-effort.candidates // _FULLY) // len(competitors) + effort.starts
+    order = np.argsort(-roughly, axis=1, kind="stable")[:, :most]
+    candidates = candidates[np.unique(order)]
+    fully = competition.scores(candidates, utility.shares(candidates))
+    chosen = [_distinct_best(row, candidates, effort.starts) for row in fully]
+    which = np.repeat(np.arange(len(competitors)), [len(starts) for starts in chosen])
+    starts = candidates[np.concatenate(chosen)]
+    points, scores = ascend(
+        lambda rows, x: competition.value_gradient(which[rows], x), starts, space, effort.iterations
+    )
+    winners = []
+    for t in range(len(competitors)):
+        own = np.flatnonzero(which == t)
+        best = own[np.argmax(scores[own])]
+        point, score = competition.settle(t, space, points[best], scores[best], effort.iterations)
+        winners.append(competition.found(t, point, score))
+    return winners
+
+
+@final
+class _Competition:
+    """What each competitor is worth at each input, for its cost."""
+
+    def __init__(self, utility: Utility, competitors: Sequence[Competitor]) -> None:
+        self.utility, self.competitors = utility, competitors
+        self.weights = np.array([competitor.weights for competitor in competitors])
+
+    def scores(self, x: Array, shares: Array) -> Array:
+        """(n, D), (n, S) -> (T, n)"""
+        values = self.weights @ shares.T
+        costs = np.array([competitor.cost(x) for competitor in self.competitors])
+        if self.utility.logarithmic:
+            return values - np.log(costs)
+        return np.where(values > 0, values / costs, values * costs)
+
+    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
+        """Competitors (n,) at inputs (n, D) -> (n,) and gradients (n, D)."""
+        value, gradient = self.utility.weighted(x, self.weights[which])
+        cost, cost_x = np.empty(len(x)), np.empty(x.shape)
+        for t in np.unique(which):
+            own = which == t
+            cost[own], cost_x[own] = self.competitors[t].cost_gradient(x[own])
+        relative = cost_x / cost[:, None]
+        if self.utility.logarithmic:
+            return value - np.log(cost), gradient - relative
+        # What is worth less than nothing is no better for costing more.
+        sign = np.where(value > 0, -1.0, 1.0)
+        factor = cost**sign
+        value = value * factor
+        return value, gradient * factor[:, None] + (sign * value)[:, None] * relative
+
+    def found(self, t: int, point: Array, score: float) -> BestJob:
+        cost = float(self.competitors[t].cost_model.at(point[None])[0])
+        return BestJob(self.competitors[t].task, point, float(score), cost)
+
+    def settle(
+        self, t: int, space: Space, point: Array, score: float, iterations: int
+    ) -> tuple[Array, float]:
+        """Try the neighbouring integers and the other options until none is better."""
+        for _ in range(20):
+            neighbours = discrete_neighbours(space, point)
+            if len(neighbours) == 0:
+                break
+            values = self.scores(neighbours, self.utility.shares(neighbours))[t]
+            best = int(np.argmax(values))
+            if not values[best] > score:
+                break
+            moved, scores = ascend(
+                lambda rows, x: self.value_gradient(np.full(len(rows), t), x),
+                neighbours[best][None],
+                space,
+                iterations,
+            )
+            point, score = moved[0], float(scores[0])
+        return point, score
+
+
+def _distinct_best(values: Array, points: Array, count: int) -> list[int]:
+    """Indices of the best points that are not all in one place."""
+    order = np.argsort(-values, kind="stable")
+    return first_apart(points, order[np.isfinite(values[order])], count, 0.01) or [0]

@@ -1,0 +1,132 @@
+"""What survives between decisions, as one value; and the part of it that a study stores."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from calamint.acquire import Incumbent, Utility
+from calamint.model import Belief, CostModel, Hyperparameters, Model
+
+Start = Mapping[str, Hyperparameters] | None
+
+
+@final
+@dataclass(frozen=True)
+class Fit:
+    """A model fitted to all that was measured.
+
+    version  of the observations           start    hyper-parameters that fitting started from
+    model    how it was to be fitted       seconds  how long that took
+    """
+
+    version: int
+    model: Model
+    start: Start
+    belief: Belief
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Update:
+    """What an update, full or partial, leaves for the next partial one.
+
+    belief     given what was measured
+    imagined   the same, with pending jobs imagined as done
+    utility    of the acquisition, under the latter
+    incumbent  under the former
+    costs      cost models by task
+    """
+
+    belief: Belief
+    imagined: Belief
+    utility: Utility
+    incumbent: Incumbent
+    costs: Mapping[str, CostModel]
+
+
+@final
+@dataclass(frozen=True)
+class FullUpdate:
+    """The last full update: which decision it was, what it saw, what it found and when.
+
+    version        of the observations
+    before, after  hyper-parameters that its fit started from, and that it found
+    ended          when it ended, on the clock of the optimiser
+    seconds        how long it took
+    """
+
+    decision: int
+    version: int
+    before: Start
+    after: Start
+    ended: float
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """What is stored; the rest is replayed, or is stored with the decision."""
+        return {
+            "decision": self.decision,
+            "before": _write(self.before),
+            "after": _write(self.after),
+        }
+
+    @staticmethod
+    def from_json(
+        content: Mapping[str, Any], version: int, ended: float, seconds: float
+    ) -> "FullUpdate":
+        before, after = _read(content["before"]), _read(content["after"])
+        return FullUpdate(content["decision"], version, before, after, ended, seconds)
+
+
+@final
+@dataclass(frozen=True)
+class State:
+    """All that survives between decisions.
+
+    full    the last full update
+    fit     the last model that was fitted, for a decision or for a query
+    update  what partial updates go on from
+    """
+
+    full: FullUpdate | None = None
+    fit: Fit | None = None
+    update: Update | None = None
+
+    def start(self, version: int) -> Start:
+        """Hyper-parameters that a fit to observations of a version starts from.
+
+        Those that the last full update found; for observations that it saw itself those that it
+        started from, so that the same data give the same fit.
+        """
+        if self.full is None:
+            return None
+        return self.full.before if version == self.full.version else self.full.after
+
+
+def _write(start: Start) -> dict[str, Any] | None:
+    if start is None:
+        return None
+    # JSON has no −∞, the logarithm of no noise.
+    return {
+        name: {
+            "theta": [[float(v) if math.isfinite(v) else None for v in row] for row in found.theta],
+            "measured": found.measured,
+        }
+        for name, found in start.items()
+    }
+
+
+def _read(content: Mapping[str, Any] | None) -> Start:
+    if content is None:
+        return None
+    return {
+        name: Hyperparameters(
+            np.array([[-math.inf if v is None else v for v in row] for row in entry["theta"]]),
+            entry["measured"],
+        )
+        for name, entry in content.items()
+    }
