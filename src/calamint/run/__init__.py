@@ -1,12 +1,16 @@
 """Doing it: studies that survive a restart, where they are stored, and running their jobs."""
 
-from calamint.run.errors import StorageError
-from calamint.run.executors import Executor, Local, Outcome, Simulated
+from calamint.run.execute import Executor, Local, Outcome, Simulated, read_works
 from calamint.run.jobs import Job, JobRecord
-from calamint.run.loop import Progress, RunReport, Watch
+from calamint.run.progress import Progress, RunReport, Watch
+from calamint.run.store import REVISION, Database, is_dead
+from calamint.run.studies import names
 from calamint.run.study import Study
+from calamint.run.tables import columns_of, read_text, write_csv
 
 __all__ = [
+    "REVISION",
+    "Database",
     "Executor",
     "Job",
     "JobRecord",
@@ -15,7 +19,12 @@ __all__ = [
     "Progress",
     "RunReport",
     "Simulated",
-    "StorageError",
     "Study",
     "Watch",
+    "columns_of",
+    "is_dead",
+    "names",
+    "read_text",
+    "read_works",
+    "write_csv",
 ]

@@ -1,9 +1,6 @@
 """What a study hands out and keeps: jobs, with their attempts."""
 
-import os
-import socket
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal, final
 
 from calamint.decide import Suggestion
@@ -19,7 +16,8 @@ class Job:
     """An attempt at one task at one input, with its resources booked, and why.
 
     attempt  the first is 1
-    bits, cost, values, update, seconds  as in `Suggestion`; an enqueued job has none
+    bits, cost, scores, update, decision_seconds, warnings  as in `Suggestion`; an enqueued job has
+    none
     """
 
     number: int
@@ -41,16 +39,20 @@ class Job:
         return self.suggestion.cost
 
     @property
-    def values(self) -> dict[str, float]:
-        return self.suggestion.values
+    def scores(self) -> dict[str, float]:
+        return self.suggestion.scores
 
     @property
     def update(self) -> str:
         return self.suggestion.update
 
     @property
-    def seconds(self) -> float:
-        return self.suggestion.seconds
+    def decision_seconds(self) -> float:
+        return self.suggestion.decision_seconds
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.suggestion.warnings
 
     def __str__(self) -> str:
         again = f" (attempt {self.attempt})" if self.attempt > 1 else ""
@@ -60,7 +62,11 @@ class Job:
 @final
 @dataclass(frozen=True)
 class JobRecord:
-    """A job as it is stored; times are seconds since 1970."""
+    """A job as it is stored; times are seconds since 1970.
+
+    seconds   how long it ran
+    update    how it was decided; warnings: what went wrong meanwhile
+    """
 
     number: int
     task: str
@@ -75,40 +81,5 @@ class JobRecord:
     bits: dict[str, float]
     predicted_cost: float | None
     update: str
+    warnings: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
-
-
-def owner() -> str:
-    """This process, such that others can see whether it still lives."""
-    return _owner(os.getpid())
-
-
-@cache
-def _owner(pid: int) -> str:
-    return f"{socket.gethostname()}/{pid}/{_born(pid)}"
-
-
-def is_dead(name: str) -> bool:
-    """Whether an owner is known not to live any more; of other machines nothing is known."""
-    parts = name.split("/")
-    if len(parts) != 3 or parts[0] != socket.gethostname() or not parts[1].isdigit():
-        return False
-    pid = int(parts[1])
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    # Another process may have been given the number since.
-    return _born(pid) != parts[2]
-
-
-def _born(pid: int) -> str:
-    """When a process was started, in ticks since boot, where that can be read."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            after_name = file.read().rpartition(b")")[2].split()
-        return "gone" if after_name[0] == b"Z" else after_name[19].decode()
-    except OSError:
-        return "unknown"

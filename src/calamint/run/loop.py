@@ -7,17 +7,24 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
-from calamint.decide import Recommendation, ResultError, VirtualClock
-from calamint.problem import ProblemError
-from calamint.problem.parameters import finite, whole
-from calamint.run.errors import ExhaustedError, StorageError
-from calamint.run.executors import Executor, Local, Outcome, TaskError, read_works
+from calamint.checks import finite, whole
+from calamint.decide import Recommendation, VirtualClock
+from calamint.errors import (
+    CalamintError,
+    ExhaustedError,
+    ProblemError,
+    ResultError,
+    StorageError,
+    TaskError,
+)
+from calamint.run.ask import Request
+from calamint.run.execute import Executor, Local, Outcome, read_works
 from calamint.run.jobs import Job
-from calamint.run.mirror import Mirror
+from calamint.run.progress import Progress, RunReport, Stop, Watch
+from calamint.run.replay import Replica
 
 if TYPE_CHECKING:
     from calamint.run.study import Study
@@ -29,80 +36,6 @@ LOG.addHandler(logging.NullHandler())
 LEASE = 30.0
 # How long to wait for a job before looking at anything else.
 _LOOK = 0.25
-
-Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
-
-
-@final
-@dataclass(frozen=True)
-class Progress:
-    """What a run is doing.
-
-    running    jobs that run here, with when they started (of `time.monotonic`)
-    places     resources with their capacity        ended    finished jobs by task
-    failed     jobs that failed in this run         wanted   how many evaluations, if that was said
-    failure    why the last of them did             others   jobs of other processes, by resource
-    best       the last recommendation              last     the last job that was decided
-    seconds    since the run began                  thinking seconds of those spent on deciding
-    resumed    how many evaluations were there before
-    """
-
-    name: str
-    running: Mapping[Job, float]
-    places: Mapping[str, int]
-    ended: Mapping[str, int]
-    failed: int
-    failure: str | None
-    others: Mapping[str, list[str]]
-    wanted: int | None
-    best: Recommendation | None
-    last: Job | None
-    seconds: float
-    thinking: float
-    resumed: int
-
-
-class Watch(Protocol):
-    """Something that is told how a run goes."""
-
-    def started(self, progress: Progress, job: Job) -> None: ...
-
-    def ended(self, progress: Progress, outcome: Outcome) -> None: ...
-
-    def look(self, progress: Progress) -> None: ...
-
-    def say(self, sentence: str) -> None: ...
-
-
-@final
-@dataclass(frozen=True)
-class RunReport:
-    """How a run ended: what stopped it, how many jobs ended in it, how long it took, how much of
-    that was spent on deciding, and how many jobs others were running when it ended."""
-
-    stopped: Stop
-    evaluations: int
-    failed: int
-    seconds: float
-    thinking: float
-    elsewhere: int = 0
-
-    def __str__(self) -> str:
-        why = {
-            "evaluations": "all evaluations were made"
-            + (f", but for {self.elsewhere} that others are running" if self.elsewhere else ""),
-            "seconds": "the time was over",
-            "cost": "the cost was reached",
-            "bits": "no measurement was expected to tell enough",
-            "interrupted": "it was interrupted",
-        }[self.stopped]
-        share = self.thinking / self.seconds if self.seconds > 0 else 0.0
-        failed = f" ({self.failed} failed)" if self.failed else ""
-        many = "" if self.evaluations == 1 else "s"
-        return (
-            f"{self.evaluations} evaluation{many}{failed} in {self.seconds:.1f} s,"
-            f" {share:.0%} of it spent on deciding; it stopped because {why}"
-        )
 
 
 @final
@@ -156,9 +89,9 @@ class Loop:
     def run(self) -> RunReport:
         study = self.study
         self.began = study.now()
-        mirror = study.look()
-        self._thought = mirror.thinking
-        self.resumed = sum(mirror.ended.values())
+        replica = study.replica()
+        self._decision_seconds = replica.decision_seconds
+        self.resumed = sum(replica.ended.values())
         if self.resumed:
             self._say(f"Study {study.name!r} goes on after {self.resumed} evaluations.")
         with self._interrupts(), self._heartbeats():
@@ -177,8 +110,8 @@ class Loop:
             self._done,
             self._failed,
             study.now() - self.began,
-            study.look().thinking - self._thought,
-            len(study.look().open),
+            study.replica().decision_seconds - self._decision_seconds,
+            len(study.replica().open),
         )
 
     def _step(self) -> bool:
@@ -207,24 +140,26 @@ class Loop:
     def _fill(self) -> None:
         """Start jobs while there is room, and say whether that is all."""
         while self._presses == 0:
-            mirror = self.study.look()
-            if len(mirror.open) > len(self.running) and self.study.reap():
-                mirror = self.study.look()
-            pending = {job.number for job in mirror.optimizer.pending}
-            self.stopped = self._spent(mirror, pending & {number for number, _ in mirror.open})
+            replica = self.study.replica()
+            if len(replica.open) > len(self.running) and self.study.reap():
+                replica = self.study.replica()
+            pending = {job.number for job in replica.optimizer.pending}
+            self.stopped = self._spent(replica, pending & {number for number, _ in replica.open})
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
-            reason = self._spent(mirror, pending)
+            reason = self._spent(replica, pending)
+            bits = self.limits["bits"]
+            request = Request(lease=self.lease, bits=bits, decide=reason is None)
             try:
-                job = self.study.ask_within(self.lease, self.limits["bits"], reason is None)
+                job = self.study.request(request)
             except ExhaustedError:
                 job, reason = None, "bits"
             if job is None:
-                paused = any(moment > self.study.now() for moment in mirror.waiting.values())
+                paused = any(moment > self.study.now() for moment in replica.waiting.values())
                 if reason is not None and not paused:
                     self.stopped = reason
-                elif not self.running and mirror.open and not self._waited:
+                elif not self.running and replica.open and not self._waited:
                     self._waited = True
                     self._say("All that could be used is held by others: waiting for them.")
                 return
@@ -242,17 +177,17 @@ class Loop:
         if self.watch is not None:
             self.watch.started(self._progress(), job)
 
-    def _spent(self, mirror: Mirror, under_way: Collection[int]) -> Stop | None:
+    def _spent(self, replica: Replica, under_way: Collection[int]) -> Stop | None:
         """Which budget is used up by what has ended and by the jobs under way."""
-        made = sum(mirror.ended.values()) + len(under_way)
+        made = sum(replica.ended.values()) + len(under_way)
         if self.evaluations is not None and made >= self.evaluations:
             return "evaluations"
         most = self.limits["seconds"]
         if most is not None and self.study.now() - self.began >= most:
             return "seconds"
         most = self.limits["cost"]
-        cost = sum(mirror.jobs[number].cost for number in under_way)
-        if most is not None and mirror.spent + cost >= most:
+        cost = sum(replica.jobs[number].cost for number in under_way)
+        if most is not None and replica.spent + cost >= most:
             return "cost"
         return "bits" if self.stopped == "bits" else None
 
@@ -296,7 +231,7 @@ class Loop:
         self.running.pop(job, None)
         try:
             self.study.cancel(job)
-        except ProblemError as error:
+        except CalamintError as error:
             LOG.info("job %d was not cancelled: %s", job.number, error)
 
     def _patiently(self, write: Callable[[], object]) -> None:
@@ -311,32 +246,32 @@ class Loop:
         write()
 
     def _progress(self) -> Progress:
-        mirror = self.study.look()
+        replica = self.study.replica()
         seconds = self.study.now() - self.began
         return Progress(
             self.study.name,
             dict(self.running),
             self.study.problem.resources,
-            dict(mirror.ended),
+            dict(replica.ended),
             self._failed,
             self._failure,
-            self._others(mirror),
+            self._others(replica),
             self.evaluations,
             self.best,
             self.last,
             seconds,
-            mirror.thinking - self._thought,
+            replica.decision_seconds - self._decision_seconds,
             self.resumed,
         )
 
-    def _others(self, mirror: Mirror) -> dict[str, list[str]]:
+    def _others(self, replica: Replica) -> dict[str, list[str]]:
         """What other processes run on each resource."""
         own = {(job.number, job.attempt) for job in self.running}
         found: dict[str, list[str]] = {}
-        for (number, attempt), resources in mirror.open.items():
+        for (number, attempt), resources in replica.open.items():
             if (number, attempt) not in own:
                 for resource in resources:
-                    found.setdefault(resource, []).append(f"{mirror.jobs[number].task} {number}")
+                    found.setdefault(resource, []).append(f"{replica.jobs[number].task} {number}")
         return found
 
     def _look(self) -> None:
@@ -380,7 +315,7 @@ class Loop:
         def beat() -> None:
             while not over.wait(self.lease / 3):
                 try:
-                    self._lost = self.study.beat(list(self.running), self.lease)
+                    self._lost = self.study.renew(list(self.running), self.lease)
                 except StorageError as error:
                     LOG.warning("a heartbeat failed: %s", error)
 

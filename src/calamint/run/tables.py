@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from calamint.decide import Record
-from calamint.decide.results import Value
-from calamint.problem import Choice, Integer, Problem, ProblemError
-from calamint.problem.errors import nearest
-from calamint.problem.parameters import Parameter
+from calamint.checks import nearest
+from calamint.decide import Record, Value, read_values
+from calamint.errors import ProblemError, ResultError
+from calamint.problem import Choice, Integer, Parameter, Params, Problem
+from calamint.run.store import Measured
 
 # What stands behind the name of a function in the column of its standard error.
 ERROR = "_error"
@@ -51,6 +51,44 @@ def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]
     return [
         name for name in ordered if name in taken or name in found or name in ("task", "seconds")
     ]
+
+
+def read_measurements(
+    problem: Problem, values: Mapping[str, Value], expected: Iterable[str]
+) -> tuple[Measured, dict[str, str]]:
+    """Values and standard errors as they are stored, and what is not a number."""
+    read, broken = read_values(values, expected, problem.judged)
+    measured = {}
+    for name, (value, _) in read.items():
+        given = values[name]
+        error = given[1] if isinstance(given, tuple | list) else None
+        measured[name] = (value, None if error is None else float(error))
+    return measured, {name: repr(values[name]) for name in broken}
+
+
+def read_rows(
+    problem: Problem, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]
+) -> list[tuple[Params, Measured]]:
+    """Parameters and values from elsewhere; if one row is refused, all are."""
+    try:
+        given = [(params, values) for params, values in rows]
+    except (TypeError, ValueError):
+        raise ResultError("rows: write a list of pairs, parameters and values.") from None
+    read = []
+    for index, (params, values) in enumerate(given, start=1):
+        where = f"row {index}: " if len(given) > 1 else ""
+        try:
+            accepted = problem.space.accept(params)
+            measured, broken = read_measurements(problem, values, problem.measured)
+        except ProblemError as error:
+            raise type(error)(f"{where}{error}") from None
+        if broken:
+            name = next(iter(broken))
+            raise ResultError(
+                f"{where}values[{name!r}] is {broken[name]}: write a number, or leave it out."
+            )
+        read.append((accepted, measured))
+    return read
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: TextIO) -> None:

@@ -1,8 +1,8 @@
-"""Alembic's entry point; the connection, in a transaction, comes from `calamint.run.database`."""
+"""Alembic's entry point; the connection, in a transaction, comes from `store.database`."""
 
 from alembic import context
 
-from calamint.run.schema import metadata
+from calamint.run.store.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

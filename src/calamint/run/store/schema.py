@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 # The migration that made these tables what they are.
-REVISION = "0001"
+REVISION = "0002"
 
 metadata = MetaData()
 
@@ -40,8 +40,8 @@ studies = Table(
     # How many events there are, and how often the problem was changed.
     Column("sequence", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
-    # Where the next decision starts from: hyper-parameters, and the last full update.
-    Column("memory", JSON),
+    # What survives between decisions: the last full update and its hyper-parameters.
+    Column("state", JSON),
 )
 tasks = Table(
     "tasks",
@@ -81,7 +81,7 @@ jobs = Table(
     Column("reason", Text),
     Column("bits", JSON, nullable=False),
     Column("predicted_cost", Float),
-    Column("worth", JSON, nullable=False),
+    Column("scores", JSON, nullable=False),
     Column("decision", Integer),
     UniqueConstraint("study_id", "number"),
 )
@@ -115,7 +115,7 @@ measurements = Table(
     Column("params", JSON, nullable=False),
     Column("function", String(200), nullable=False),
     Column("value", Float, nullable=False),
-    Column("noise", Float),
+    Column("sem", Float),
     Column("used", Boolean, nullable=False),
 )
 Index("ix_measurements_sequence", measurements.c.study_id, measurements.c.sequence)
@@ -126,8 +126,8 @@ decisions = Table(
     _study(),
     Column("number", Integer, nullable=False),
     Column("made", Float, nullable=False),
-    Column("kind", String(20), nullable=False),
-    Column("seconds", JSON, nullable=False),
+    Column("update_kind", String(20), nullable=False),
+    Column("stage_seconds", JSON, nullable=False),
     Column("warnings", JSON, nullable=False),
     # What was free when tasks competed; empty if one task was asked for.
     Column("free", JSON),

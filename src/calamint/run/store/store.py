@@ -1,4 +1,4 @@
-"""The books of one study: every change is one short transaction, and one event in its history.
+"""The store of one study: every change is one short transaction, and one event in its log.
 
 | event | what happened |
 |---|---|
@@ -16,24 +16,26 @@
 Capacity belongs to attempts, not to jobs: while an attempt is open, it has its resources.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from sqlalchemy import Connection, Row, and_, delete, insert, select
 
-from calamint.decide import Decision, Recommendation, ResultError, Suggestion
+from calamint.decide import Decision, FullUpdate, Recommendation, Suggestion
+from calamint.errors import ResultError
 from calamint.problem import Problem
-from calamint.problem.spec import to_content
-from calamint.run import schema
-from calamint.run.books import Books, Measured
-from calamint.run.jobs import OPEN, JobRecord, is_dead
+from calamint.run.jobs import OPEN, JobRecord
+from calamint.run.store import schema
+from calamint.run.store.database import Database
+from calamint.run.store.leases import lost, renew
+from calamint.run.store.rows import Measured, Rows
 
 
 def write_problem(connection: Connection, study: int, problem: Problem) -> None:
     """Tasks and resources as tables that a person can read."""
     for table in (schema.tasks, schema.resources):
         connection.execute(delete(table).where(table.c.study_id == study))
-    content = to_content(problem)
+    content = problem.to_content()
     connection.execute(
         insert(schema.tasks),
         [
@@ -59,8 +61,21 @@ def write_problem(connection: Connection, study: int, problem: Problem) -> None:
 
 
 @final
-class Ledger(Books):
-    """Transactions on one study."""
+class Store:
+    """Transactions on one study.
+
+    retries  how often a job is tried again whose owner is gone, or whose task says
+             `failures="retry"`
+    pause    seconds before the first retry; doubled before every further one
+    now      the time, in seconds since 1970, or a virtual one
+    """
+
+    def __init__(
+        self, database: Database, study: int, retries: int, pause: float, now: Callable[[], float]
+    ) -> None:
+        self.database, self.study = database, study
+        self.retries, self.pause = retries, pause
+        self._rows = Rows(study, now)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -72,42 +87,45 @@ class Ledger(Books):
         free: Mapping[str, int] | None,
         owner: str,
         lease: float | None,
-        memory: Mapping[str, Any] | None,
+        full: FullUpdate | None,
     ) -> bool:
-        """Make a job of a decision and start its first attempt; False if others came first."""
+        """Make a job of a decision and start its first attempt; False if others came first.
+
+        full  the full update that the decision made, if it did: what the next one starts from
+        """
         with self.database.write() as connection:
-            if self._revision(connection) != revision:
+            if self._rows.revision(connection) != revision:
                 return False
-            if self._next_number(connection) != suggestion.number:
+            if self._rows.next_number(connection) != suggestion.number:
                 return False
-            if not self._fits(connection, suggestion.resources):
+            if not self._rows.fits(connection, suggestion.resources):
                 return False
-            now = self.now()
+            now = self._rows.now()
             connection.execute(
                 insert(schema.decisions).values(
                     study_id=self.study,
                     number=decision.number,
                     made=now,
-                    kind=decision.kind,
-                    seconds=decision.seconds,
+                    update_kind=decision.update,
+                    stage_seconds=decision.stage_seconds,
                     warnings=list(decision.warnings),
                     free=None if free is None else dict(free),
                 )
             )
-            job = self._insert_job(connection, suggestion, "running", 1, decision.number)
-            self._open(connection, job, 1, suggestion.resources, owner, lease)
-            self._event(connection, "asked", suggestion.number, 1, list(suggestion.resources))
-            if memory is not None:
-                self._update_study(connection, memory=memory)
+            job = self._rows.insert_job(connection, suggestion, "running", 1, decision.number)
+            self._rows.open(connection, job, 1, suggestion.resources, owner, lease)
+            self._rows.event(connection, "asked", suggestion.number, 1, list(suggestion.resources))
+            if full is not None:
+                self._rows.update_study(connection, state=full.to_json())
             return True
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """A job that the user wants; its number."""
         with self.database.write() as connection:
-            number = self._next_number(connection)
+            number = self._rows.next_number(connection)
             job = Suggestion(number, task, dict(params), ())
-            self._insert_job(connection, job, "waiting", 0, None)
-            self._event(connection, "enqueued", number)
+            self._rows.insert_job(connection, job, "waiting", 0, None)
+            self._rows.event(connection, "enqueued", number)
             return number
 
     def start(
@@ -120,17 +138,17 @@ class Ledger(Books):
     ) -> int | None:
         """Start an attempt at a waiting job: its number, or None if others came first."""
         with self.database.write() as connection:
-            job = self._job(connection, number)
-            if job.state != "waiting" or self._revision(connection) != revision:
+            job = self._rows.job(connection, number)
+            if job.state != "waiting" or self._rows.revision(connection) != revision:
                 return None
-            if not self._fits(connection, resources):
+            if not self._rows.fits(connection, resources):
                 return None
             attempt = job.attempts + 1
-            self._open(connection, job.id, attempt, resources, owner, lease)
-            self._update_job(
+            self._rows.open(connection, job.id, attempt, resources, owner, lease)
+            self._rows.update_job(
                 connection, job.id, state="running", attempts=attempt, resources=list(resources)
             )
-            self._event(connection, "started", number, attempt, list(resources))
+            self._rows.event(connection, "started", number, attempt, list(resources))
             return attempt
 
     def tell(
@@ -144,26 +162,26 @@ class Ledger(Books):
     ) -> bool:
         """What an attempt measured; False if it came too late, and was kept without being used."""
         with self.database.write() as connection:
-            job, row = self._attempt(connection, number, attempt, "told")
+            job, row = self._rows.attempt(connection, number, attempt, "told")
             said = "; ".join(f"{name} is {value}" for name, value in broken.items())
             reason = _words(said) if said else None
             if reason is not None and retry and not measured:
                 return self._fail(connection, job, row, reason, retry, "failed")
             late = job.state not in OPEN
-            now = self.now()
+            now = self._rows.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
             detail = {"seconds": took, "broken": list(broken)} if not late else None
             kind = "closed" if late else "told"
-            sequence = self._event(connection, kind, number, row.number, detail)
-            rows = self._measurements(
+            sequence = self._rows.event(connection, kind, number, row.number, detail)
+            rows = self._rows.measurements(
                 sequence, job.params, measured, job.id, row.number, used=not late
             )
             if rows:
                 connection.execute(insert(schema.measurements), rows)
-            self._close(connection, row.id, "late" if late else "done", reason)
+            self._rows.close(connection, row.id, "late" if late else "done", reason)
             if not late:
                 state = "failed" if broken else "done"
-                self._update_job(
+                self._rows.update_job(
                     connection, job.id, state=state, ended=now, seconds=took, reason=reason
                 )
             return not late
@@ -171,37 +189,44 @@ class Ledger(Books):
     def fail(self, number: int, attempt: int | None, reason: str, retry: bool) -> bool:
         """An attempt ended without a result; False if its job had ended, or was given to others."""
         with self.database.write() as connection:
-            job, row = self._attempt(connection, number, attempt, "failed")
+            job, row = self._rows.attempt(connection, number, attempt, "failed")
             return self._fail(connection, job, row, _words(reason), retry, "failed")
 
     def cancel(self, number: int, reason: str | None = None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
         with self.database.write() as connection:
-            job = self._job(connection, number)
+            job = self._rows.job(connection, number)
             if job.state not in OPEN:
                 raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
-            for row in self._open_attempts(connection):
+            for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id:
-                    self._close(connection, row.id, "cancelled", reason)
-            self._update_job(connection, job.id, state="cancelled", ended=self.now(), reason=reason)
-            self._event(connection, "cancelled", number)
+                    self._rows.close(connection, row.id, "cancelled", reason)
+            self._rows.update_job(
+                connection, job.id, state="cancelled", ended=self._rows.now(), reason=reason
+            )
+            self._rows.event(connection, "cancelled", number)
 
     def close(self, number: int, attempt: int, reason: str) -> None:
         """An attempt whose job has ended was stopped."""
         with self.database.write() as connection:
-            job = self._job(connection, number)
-            for row in self._open_attempts(connection):
+            job = self._rows.job(connection, number)
+            for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id and row.number == attempt:
-                    self._close(connection, row.id, "cancelled", reason)
-                    self._event(connection, "closed", number, attempt)
+                    self._rows.close(connection, row.id, "cancelled", reason)
+                    self._rows.event(connection, "closed", number, attempt)
 
     def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured]]) -> None:
         """Measurements from elsewhere, all of them or none."""
         given = list(rows)
         with self.database.write() as connection:
-            first = self._sequence(connection, len(given)) - len(given) + 1
+            first = self._rows.sequence(connection, len(given)) - len(given) + 1
             events = [
-                {"study_id": self.study, "sequence": first + i, "time": self.now(), "kind": "added"}
+                {
+                    "study_id": self.study,
+                    "sequence": first + i,
+                    "time": self._rows.now(),
+                    "kind": "added",
+                }
                 for i in range(len(given))
             ]
             if events:
@@ -209,7 +234,7 @@ class Ledger(Books):
             measured = [
                 row
                 for i, (params, values) in enumerate(given)
-                for row in self._measurements(first + i, params, values, None, None, True)
+                for row in self._rows.measurements(first + i, params, values, None, None, True)
             ]
             if measured:
                 connection.execute(insert(schema.measurements), measured)
@@ -219,22 +244,22 @@ class Ledger(Books):
     def head(self) -> Row[Any]:
         """How far the study is: sequence, revision and problem."""
         with self.database.read() as connection:
-            return self._study(connection)
+            return self._rows.study(connection)
 
     def open_attempts(self) -> Sequence[Row[Any]]:
         with self.database.read() as connection:
-            return self._open_attempts(connection)
+            return self._rows.open_attempts(connection)
 
     def change(self, problem: Problem, revision: int, changes: Sequence[str]) -> int | None:
         """Another problem: its revision, or None if others changed it since `revision`."""
         with self.database.write() as connection:
-            if self._revision(connection) != revision:
+            if self._rows.revision(connection) != revision:
                 return None
-            self._update_study(
-                connection, problem=to_content(problem), revision=revision + 1, memory=None
+            self._rows.update_study(
+                connection, problem=problem.to_content(), revision=revision + 1, state=None
             )
             write_problem(connection, self.study, problem)
-            self._event(connection, "changed", detail=list(changes))
+            self._rows.event(connection, "changed", detail=list(changes))
             return revision + 1
 
     def recommended(self, found: Recommendation, kind: str, sequence: int) -> None:
@@ -243,7 +268,7 @@ class Ledger(Books):
                 insert(schema.recommendations).values(
                     study_id=self.study,
                     sequence=sequence,
-                    made=self.now(),
+                    made=self._rows.now(),
                     kind=kind,
                     params=found.params,
                     objective=found.objective,
@@ -257,7 +282,7 @@ class Ledger(Books):
         jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
         with self.database.read() as connection:
             rows = connection.execute(
-                select(jobs, decisions.c.kind)
+                select(jobs, decisions.c.update_kind, decisions.c.warnings)
                 .outerjoin(
                     decisions,
                     and_(
@@ -290,7 +315,8 @@ class Ledger(Books):
                 row.reason,
                 row.bits,
                 row.predicted_cost,
-                row.kind or "enqueued",
+                row.update_kind or "enqueued",
+                tuple(row.warnings or ()),
                 values.get(row.id, {}),
             )
             for row in rows
@@ -298,34 +324,48 @@ class Ledger(Books):
 
     # -- leases -------------------------------------------------------------------------------
 
-    def beat(self, held: Sequence[tuple[int, int]], lease: float) -> list[tuple[int, int]]:
+    def renew(self, held: Sequence[tuple[int, int]], lease: float) -> list[tuple[int, int]]:
         """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
         with self.database.write() as connection:
-            rows = {(row.job, row.number): row for row in self._open_attempts(connection)}
-            for key in held:
-                if key in rows:
-                    self._renew(connection, rows[key].id, lease)
-            return [key for key in held if key not in rows]
+            return renew(self._rows, connection, held, lease)
 
     def reap(self) -> int:
         """Give back the jobs of attempts whose lease has run out, or whose owner is dead."""
         with self.database.read() as connection:
-            if not self._lost(connection):
+            if not lost(self._rows, connection):
                 return 0
         with self.database.write() as connection:
-            lost = self._lost(connection)
-            for row in lost:
-                job = self._job(connection, row.job)
+            gone = lost(self._rows, connection)
+            for row in gone:
+                job = self._rows.job(connection, row.job)
                 self._fail(connection, job, row, "its owner is gone", True, "lost")
-            return len(lost)
+            return len(gone)
 
-    def _lost(self, connection: Connection) -> list[Row[Any]]:
-        now = self.now()
-        return [
-            row
-            for row in self._open_attempts(connection)
-            if row.lease_until is not None and (row.lease_until < now or is_dead(row.owner))
-        ]
+    def _fail(
+        self,
+        connection: Connection,
+        job: Row[Any],
+        attempt: Row[Any],
+        reason: str,
+        retry: bool,
+        outcome: str,
+    ) -> bool:
+        """Whether it mattered: the job was running, by this attempt."""
+        latest = job.state == "running" and attempt.number == job.attempts
+        self._rows.close(connection, attempt.id, outcome, reason)
+        now = self._rows.now()
+        if not latest:
+            self._rows.event(connection, "closed", job.number, attempt.number)
+        elif retry and job.attempts <= self.retries:
+            pause = self.pause * 2 ** (job.attempts - 1)
+            self._rows.update_job(
+                connection, job.id, state="waiting", not_before=now + pause, reason=reason
+            )
+            self._rows.event(connection, "returned", job.number, attempt.number, now + pause)
+        else:
+            self._rows.update_job(connection, job.id, state="failed", ended=now, reason=reason)
+            self._rows.event(connection, "failed", job.number, attempt.number, reason)
+        return latest
 
 
 def _words(reason: str) -> str:

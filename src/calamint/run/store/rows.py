@@ -1,72 +1,57 @@
-"""Reading and writing the tables of one study, inside a transaction that the caller holds."""
+"""Reading and writing the rows of one study, inside a transaction that the caller holds."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
-from calamint.decide import ResultError, Suggestion
-from calamint.run import schema
-from calamint.run.database import Database
+from calamint.decide import Suggestion
+from calamint.errors import ResultError
+from calamint.run.store import schema
 
 Measured = Mapping[str, tuple[float, float | None]]  # by function: value and standard error
 
 
 @final
-@dataclass(frozen=True)
-class Policy:
-    """What happens to an attempt whose owner is gone, or whose task says `failures="retry"`.
-
-    attempts  how many there are at most
-    pause     seconds before the second; doubled before every further one
-    """
-
-    attempts: int
-    pause: float
-
-
-class Books:
-    """The tables of one study.
+class Rows:
+    """The rows of one study; every method works inside a transaction that the caller holds.
 
     now  the time, in seconds since 1970, or a virtual one
     """
 
-    def __init__(
-        self, database: Database, study: int, policy: Policy, now: Callable[[], float]
-    ) -> None:
-        self.database, self.study, self.policy, self.now = database, study, policy, now
+    def __init__(self, study: int, now: Callable[[], float]) -> None:
+        self.study_id, self.now = study, now
 
-    def _study(self, connection: Connection) -> Row[Any]:
-        return connection.execute(_STUDY, {"study": self.study}).one()
+    def study(self, connection: Connection) -> Row[Any]:
+        return connection.execute(_STUDY, {"study": self.study_id}).one()
 
-    def _revision(self, connection: Connection) -> int:
-        return int(connection.execute(_REVISION, {"study": self.study}).scalar_one())
+    def revision(self, connection: Connection) -> int:
+        return int(connection.execute(_REVISION, {"study": self.study_id}).scalar_one())
 
-    def _update_study(self, connection: Connection, **values: Any) -> None:
+    def update_study(self, connection: Connection, **values: Any) -> None:
         connection.execute(
-            update(schema.studies).where(schema.studies.c.id == self.study).values(**values)
+            update(schema.studies).where(schema.studies.c.id == self.study_id).values(**values)
         )
 
-    def _job(self, connection: Connection, number: int) -> Row[Any]:
-        found = connection.execute(_JOB, {"study": self.study, "number": number}).first()
+    def job(self, connection: Connection, number: int) -> Row[Any]:
+        found = connection.execute(_JOB, {"study": self.study_id, "number": number}).first()
         if found is None:
             raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
         return found
 
-    def _update_job(self, connection: Connection, job: int, **values: Any) -> None:
+    def update_job(self, connection: Connection, job: int, **values: Any) -> None:
         connection.execute(_UPDATE_JOB.values(**values), {"job": job})
 
-    def _next_number(self, connection: Connection) -> int:
-        last = connection.execute(_LAST_NUMBER, {"study": self.study}).scalar()
+    def next_number(self, connection: Connection) -> int:
+        last = connection.execute(_LAST_NUMBER, {"study": self.study_id}).scalar()
         return 0 if last is None else last + 1
 
-    def _attempt(
+    def attempt(
         self, connection: Connection, number: int, attempt: int | None, doing: str
     ) -> tuple[Row[Any], Row[Any]]:
         """A job and its attempt (or the latest), which has not spoken yet."""
-        job = self._job(connection, number)
+        job = self.job(connection, number)
         which = job.attempts if attempt is None else attempt
         row = connection.execute(_ATTEMPT, {"job": job.id, "number": which}).first()
         if row is None:
@@ -79,16 +64,16 @@ class Books:
             raise ResultError(f"job {number} was already {word}: nothing was changed.")
         return job, row
 
-    def _open_attempts(self, connection: Connection) -> Sequence[Row[Any]]:
+    def open_attempts(self, connection: Connection) -> Sequence[Row[Any]]:
         """Attempts that have their resources, with the number of their `job`."""
-        return connection.execute(_OPEN_ATTEMPTS, {"study": self.study}).all()
+        return connection.execute(_OPEN_ATTEMPTS, {"study": self.study_id}).all()
 
-    def _fits(self, connection: Connection, resources: Iterable[str]) -> bool:
-        used = Counter(name for row in self._open_attempts(connection) for name in row.resources)
-        capacity = connection.execute(_CAPACITY, {"study": self.study}).all()
+    def fits(self, connection: Connection, resources: Iterable[str]) -> bool:
+        used = Counter(name for row in self.open_attempts(connection) for name in row.resources)
+        capacity = connection.execute(_CAPACITY, {"study": self.study_id}).all()
         return all(used[name] < room for name, room in capacity if name in resources)
 
-    def _open(
+    def open(
         self,
         connection: Connection,
         job: int,
@@ -101,7 +86,7 @@ class Books:
         connection.execute(
             insert(schema.attempts).values(
                 job_id=job,
-                study_id=self.study,
+                study_id=self.study_id,
                 number=number,
                 owner=owner,
                 resources=list(resources),
@@ -111,46 +96,18 @@ class Books:
             )
         )
 
-    def _renew(self, connection: Connection, attempt: int, lease: float) -> None:
+    def renew(self, connection: Connection, attempt: int, lease: float) -> None:
         now = self.now()
         renewed = _UPDATE_ATTEMPT.values(heartbeat=now, lease_until=now + lease)
         connection.execute(renewed, {"attempt": attempt})
 
-    def _close(
-        self, connection: Connection, attempt: int, outcome: str, reason: str | None
-    ) -> None:
+    def close(self, connection: Connection, attempt: int, outcome: str, reason: str | None) -> None:
         # One that was lost or cancelled gave its resources back then, whatever it says now.
         ended = func.coalesce(_ATTEMPTS.ended, self.now())
         closed = _UPDATE_ATTEMPT.values(outcome=outcome, reason=reason, ended=ended)
         connection.execute(closed, {"attempt": attempt})
 
-    def _fail(
-        self,
-        connection: Connection,
-        job: Row[Any],
-        attempt: Row[Any],
-        reason: str,
-        retry: bool,
-        outcome: str,
-    ) -> bool:
-        """Whether it mattered: the job was running, by this attempt."""
-        latest = job.state == "running" and attempt.number == job.attempts
-        self._close(connection, attempt.id, outcome, reason)
-        now = self.now()
-        if not latest:
-            self._event(connection, "closed", job.number, attempt.number)
-        elif retry and job.attempts < self.policy.attempts:
-            pause = self.policy.pause * 2 ** (job.attempts - 1)
-            self._update_job(
-                connection, job.id, state="waiting", not_before=now + pause, reason=reason
-            )
-            self._event(connection, "returned", job.number, attempt.number, now + pause)
-        else:
-            self._update_job(connection, job.id, state="failed", ended=now, reason=reason)
-            self._event(connection, "failed", job.number, attempt.number, reason)
-        return latest
-
-    def _insert_job(
+    def insert_job(
         self,
         connection: Connection,
         job: Suggestion,
@@ -162,7 +119,7 @@ class Books:
             insert(schema.jobs)
             .returning(schema.jobs.c.id)
             .values(
-                study_id=self.study,
+                study_id=self.study_id,
                 number=job.number,
                 task=job.task,
                 params=job.params,
@@ -172,13 +129,13 @@ class Books:
                 created=self.now(),
                 bits=job.bits,
                 predicted_cost=None if decision is None else job.cost,
-                worth=job.values,
+                scores=job.scores,
                 decision=decision,
             )
         )
         return int(made.scalar_one())
 
-    def _measurements(
+    def measurements(
         self,
         sequence: int,
         params: Mapping[str, Any],
@@ -189,20 +146,20 @@ class Books:
     ) -> list[dict[str, Any]]:
         return [
             {
-                "study_id": self.study,
+                "study_id": self.study_id,
                 "sequence": sequence,
                 "job_id": job,
                 "attempt": attempt,
                 "params": dict(params),
                 "function": name,
                 "value": value,
-                "noise": error,
+                "sem": error,
                 "used": used,
             }
             for name, (value, error) in measured.items()
         ]
 
-    def _event(
+    def event(
         self,
         connection: Connection,
         kind: str,
@@ -211,11 +168,11 @@ class Books:
         detail: Any = None,
     ) -> int:
         """Write the next event; its sequence number."""
-        sequence = self._sequence(connection, 1)
+        sequence = self.sequence(connection, 1)
         connection.execute(
             insert(schema.events),
             {
-                "study_id": self.study,
+                "study_id": self.study_id,
                 "sequence": sequence,
                 "time": self.now(),
                 "kind": kind,
@@ -226,9 +183,9 @@ class Books:
         )
         return sequence
 
-    def _sequence(self, connection: Connection, count: int) -> int:
-        """Take the next so many sequence numbers; the last of them."""
-        taken = {"study": self.study, "count": count}
+    def sequence(self, connection: Connection, count: int) -> int:
+        """Take the next `count` sequence numbers; the last of them."""
+        taken = {"study": self.study_id, "count": count}
         return int(connection.execute(_TAKE_SEQUENCE, taken).scalar_one())
 
 

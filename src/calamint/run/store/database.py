@@ -14,17 +14,50 @@ from typing import Any, final
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from calamint.run.errors import StorageError, in_sentences
-from calamint.run.schema import REVISION
+from calamint.errors import StorageError
+from calamint.run.store.schema import REVISION
 
 MEMORY = "sqlite://"
 # How long a writer waits for its turn.
 _PATIENCE = 30.0
 # Alembic's own state belongs to the process, not to a thread.
 _MIGRATING = threading.Lock()
+
+
+_SENTENCES = (
+    ("disk is full", "the disk is full: make room, and go on; nothing was lost"),
+    ("disk full", "the disk is full: make room, and go on; nothing was lost"),
+    ("readonly", "the file or its folder cannot be written: give write permission to both"),
+    ("read-only", "the file or its folder cannot be written: give write permission to both"),
+    ("locked", "another program has held it locked for too long: close that program, and go on"),
+    (
+        "unable to open",
+        "the file cannot be opened: does its folder exist, and may you write to it?",
+    ),
+    ("not a database", "the file is not a SQLite database: give another path"),
+    (
+        "malformed",
+        "the file is damaged: restore a copy, or save what can be read"
+        " with `sqlite3 FILE .recover`",
+    ),
+    ("disk i/o error", "the disk reports an error while reading or writing"),
+)
+
+
+@contextmanager
+def _in_sentences(where: str) -> Iterator[None]:
+    """Errors of the database as a `StorageError` that says what to do."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raw = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+        for words, sentence in _SENTENCES:
+            if words in raw.lower():
+                raise StorageError(f"storage {where}: {sentence} ({raw}).") from error
+        raise StorageError(f"storage {where}: {type(error).__name__}: {raw}.") from error
 
 
 @final
@@ -39,7 +72,7 @@ class Database:
         self._lock = threading.RLock()
         if not create and self.path is not None and not self.path.exists():
             raise StorageError(f"storage {self.where}: there is no such file.")
-        with in_sentences(self.where):
+        with _in_sentences(self.where):
             self._engine = _engine(self.url, self.in_memory)
             self._migrate()
 
@@ -47,15 +80,14 @@ class Database:
     def path(self) -> Path | None:
         """The file, if it is one."""
         name = str(self.url.database)
-        file = not self.in_memory and self.url.get_backend_name() == "sqlite"
-        return Path(name) if file and not name.startswith("file:") else None
+        return None if self.in_memory or name.startswith("file:") else Path(name)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of everything."""
         with (
             self._turn(),
-            in_sentences(self.where),
+            _in_sentences(self.where),
             self._engine.connect() as connection,
             connection.begin(),
         ):
@@ -64,7 +96,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that nobody else writes during; all of it happens, or nothing."""
-        with self._turn(), in_sentences(self.where), self._engine.connect() as connection:
+        with self._turn(), _in_sentences(self.where), self._engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
@@ -121,23 +153,27 @@ def _read_url(url: object) -> URL:
         raise StorageError(f"storage is {url!r}: {remedy}.")
     try:
         read = make_url(url)
-        read.get_dialect().import_dbapi()
+        backend = read.get_backend_name()
+        read.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise StorageError(f"storage is {url!r}: {remedy} ({error}).") from error
+    if backend != "sqlite":
+        where = read.render_as_string(hide_password=True)
+        raise StorageError(
+            f"storage is {where!r}: studies are stored in SQLite only, as yet; {remedy}."
+        )
     return read
 
 
 def _engine(url: URL, in_memory: bool) -> Engine:
-    sqlite = url.get_backend_name() == "sqlite"
-    options: dict[str, Any] = {}
-    if sqlite:
-        options["connect_args"] = {"check_same_thread": False, "timeout": _PATIENCE}
-        if in_memory:
-            options["poolclass"] = StaticPool  # one connection: another would see other tables
+    options: dict[str, Any] = {
+        "connect_args": {"check_same_thread": False, "timeout": _PATIENCE},
+    }
+    if in_memory:
+        options["poolclass"] = StaticPool  # one connection: another would see other tables
     engine = create_engine(url, **options)
-    if sqlite:
-        event.listen(engine, "connect", _connected)
-        event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", _connected)
+    event.listen(engine, "begin", _begin)
     return engine
 
 

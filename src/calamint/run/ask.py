@@ -1,0 +1,79 @@
+"""The next job of a study: one that waits, or one that is decided now; booked before it is
+answered.
+
+Others may book, or change the problem, while a decision is made. Then it is made again, knowing
+that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+from calamint.decide import Suggestion, placement
+from calamint.errors import ExhaustedError
+from calamint.run.jobs import Job
+from calamint.run.replay import Replica
+from calamint.run.store import Store, owner
+
+
+@final
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    resource, task  only jobs on this resource, or of this task
+    lease           seconds after which a job is given back, unless its lease is renewed
+    bits            nothing that yields less is booked: `ExhaustedError` is raised
+    decide          without it, only jobs that wait are started
+    """
+
+    resource: str | None = None
+    task: str | None = None
+    lease: float | None = None
+    bits: float | None = None
+    decide: bool = True
+
+
+def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
+    """The next job, with its resources booked; None while nothing can start."""
+    while True:
+        replica.sync()
+        if replica.open and store.reap():
+            replica.sync()
+        optimizer, free = replica.optimizer, replica.free
+        competing = optimizer.competing(free, request.resource, request.task)
+        job = _start_waiting(store, replica, request, free)
+        if job is not None or not competing or not request.decide:
+            return job
+        state, suggestion, decision = optimizer.decide(competing)
+        expected = sum(suggestion.bits.values())
+        if request.bits is not None and suggestion.bits and expected < request.bits:
+            raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
+        contested = free if request.task is None else None
+        full = state.full if decision.update == "full" else None
+        revision = replica.revision
+        if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
+            replica.decided(suggestion.number, state)
+            return _job(suggestion, 1, suggestion.resources)
+
+
+def _start_waiting(
+    store: Store, replica: Replica, request: Request, free: Mapping[str, int]
+) -> Job | None:
+    """A job that was enqueued, or is to be tried again, if its time has come."""
+    for number, not_before in sorted(replica.waiting.items()):
+        task = replica.jobs[number].task
+        if not_before > replica.now() or request.task not in (None, task):
+            continue
+        place = placement(replica.problem.graph, task, free, request.resource)
+        if place is None:
+            continue
+        attempt = store.start(number, place, replica.revision, owner(), request.lease)
+        if attempt is not None:
+            return _job(replica.jobs[number], attempt, place)
+    return None
+
+
+def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
+    booked = replace(made, resources=resources)
+    return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=booked)

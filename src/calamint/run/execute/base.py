@@ -1,0 +1,79 @@
+"""What runs jobs: the interface of executors, and what the tasks of a run do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from calamint.checks import nearest
+from calamint.errors import ProblemError
+from calamint.problem import Params
+from calamint.run.execute.command import Command
+from calamint.run.jobs import Job
+
+Work = Callable[[Params], Any]
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: with values, or an error; `unloadable` if its task could not be started."""
+
+    job: Job
+    values: Any = None
+    error: str | None = None
+    unloadable: str | None = None
+    seconds: float = 0.0
+
+
+class Executor(ABC):
+    """Starts jobs, and says when they end."""
+
+    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:  # noqa: ARG002
+        """What each task does; files of jobs are kept in `folder`/`name`, or where they are lost
+        with the process."""
+        self.works = works
+
+    @abstractmethod
+    def start(self, job: Job) -> None: ...
+
+    @abstractmethod
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Jobs that have ended, after waiting up to this many seconds for one."""
+
+    @abstractmethod
+    def stop(self, job: Job) -> None:
+        """End a job; it may still be among the outcomes, as an error."""
+
+    def close(self) -> None:  # noqa: B027 - not all have something to close
+        """End all jobs."""
+
+
+def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Work | Command]:
+    """What each task does: a function, a list of words, or the command of its spec."""
+    if given is None:
+        given = {}
+    if callable(given) or isinstance(given, list | tuple):
+        if len(problem_tasks) != 1:
+            names = ", ".join(map(repr, problem_tasks))
+            raise ProblemError(f"tasks is one function, and there are {names}: write a dict.")
+        given = {next(iter(problem_tasks)): given}
+    if not isinstance(given, Mapping):
+        raise ProblemError(f"tasks is {given!r}: write a dict of functions by task.")
+    for name in given:
+        if name not in problem_tasks:
+            raise ProblemError(f"tasks has {name!r}: {nearest(str(name), problem_tasks)}")
+    works: dict[str, Work | Command] = {}
+    for name, task in problem_tasks.items():
+        work = given.get(name, task.command)
+        if callable(work):
+            works[name] = work
+        elif isinstance(work, Sequence) and not isinstance(work, str) and work:
+            works[name] = Command(tuple(str(word) for word in work))
+        else:
+            raise ProblemError(
+                f"tasks[{name!r}] is {work!r}: write a function of the parameters, or a command"
+                " such as ['python', 'train.py']."
+            )
+    return works

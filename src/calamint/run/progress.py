@@ -1,0 +1,83 @@
+"""How a run goes: what is told to those who watch it, and what it reports at the end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, final
+
+from calamint.decide import Recommendation
+from calamint.run.execute import Outcome
+from calamint.run.jobs import Job
+
+Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
+
+
+@final
+@dataclass(frozen=True)
+class Progress:
+    """What a run is doing.
+
+    running    jobs that run here, with when they started (of `time.monotonic`)
+    places     resources with their capacity        ended    finished jobs by task
+    failed     jobs that failed in this run         wanted   how many evaluations, if that was said
+    failure    why the last of them did             others   jobs of other processes, by resource
+    best       the last recommendation              last     the last job that was decided
+    seconds    since the run began                  decision_seconds  of those
+    resumed    how many evaluations were there before
+    """
+
+    name: str
+    running: Mapping[Job, float]
+    places: Mapping[str, int]
+    ended: Mapping[str, int]
+    failed: int
+    failure: str | None
+    others: Mapping[str, list[str]]
+    wanted: int | None
+    best: Recommendation | None
+    last: Job | None
+    seconds: float
+    decision_seconds: float
+    resumed: int
+
+
+class Watch(Protocol):
+    """Something that is told how a run goes."""
+
+    def started(self, progress: Progress, job: Job) -> None: ...
+
+    def ended(self, progress: Progress, outcome: Outcome) -> None: ...
+
+    def look(self, progress: Progress) -> None: ...
+
+    def say(self, sentence: str) -> None: ...
+
+
+@final
+@dataclass(frozen=True)
+class RunReport:
+    """How a run ended: what stopped it, how many jobs ended in it, how long it took, how much of
+    that was spent on deciding, and how many jobs others were running when it ended."""
+
+    stopped: Stop
+    evaluations: int
+    failed: int
+    seconds: float
+    decision_seconds: float
+    elsewhere: int = 0
+
+    def __str__(self) -> str:
+        why = {
+            "evaluations": "all evaluations were made"
+            + (f", but for {self.elsewhere} that others are running" if self.elsewhere else ""),
+            "seconds": "the time was over",
+            "cost": "the cost was reached",
+            "bits": "no measurement was expected to tell enough",
+            "interrupted": "it was interrupted",
+        }[self.stopped]
+        share = self.decision_seconds / self.seconds if self.seconds > 0 else 0.0
+        failed = f" ({self.failed} failed)" if self.failed else ""
+        many = "" if self.evaluations == 1 else "s"
+        return (
+            f"{self.evaluations} evaluation{many}{failed} in {self.seconds:.1f} s,"
+            f" {share:.0%} of it spent on deciding; it stopped because {why}"
+        )

@@ -1,0 +1,68 @@
+"""Leases: an attempt keeps its resources while its owner, a process, lives and renews its lease."""
+
+import os
+import socket
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from calamint.run.store.rows import Rows
+
+
+def renew(
+    rows: Rows, connection: Connection, held: Sequence[tuple[int, int]], lease: float
+) -> list[tuple[int, int]]:
+    """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
+    open_attempts = {(row.job, row.number): row for row in rows.open_attempts(connection)}
+    for key in held:
+        if key in open_attempts:
+            rows.renew(connection, open_attempts[key].id, lease)
+    return [key for key in held if key not in open_attempts]
+
+
+def lost(rows: Rows, connection: Connection) -> list[Row[Any]]:
+    """Open attempts whose lease has run out, or whose owner is dead."""
+    now = rows.now()
+    return [
+        row
+        for row in rows.open_attempts(connection)
+        if row.lease_until is not None and (row.lease_until < now or is_dead(row.owner))
+    ]
+
+
+def owner() -> str:
+    """This process, such that others can see whether it still lives."""
+    return _owner(os.getpid())
+
+
+@cache
+def _owner(pid: int) -> str:
+    return f"{socket.gethostname()}/{pid}/{_born(pid)}"
+
+
+def is_dead(name: str) -> bool:
+    """Whether an owner is known not to live any more; of other machines nothing is known."""
+    parts = name.split("/")
+    if len(parts) != 3 or parts[0] != socket.gethostname() or not parts[1].isdigit():
+        return False
+    pid = int(parts[1])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    # Another process may have been given the number since.
+    return _born(pid) != parts[2]
+
+
+def _born(pid: int) -> str:
+    """When a process was started, in ticks since boot, where that can be read."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            after_name = file.read().rpartition(b")")[2].split()
+        return "gone" if after_name[0] == b"Z" else after_name[19].decode()
+    except OSError:
+        return "unknown"
