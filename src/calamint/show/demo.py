@@ -12,7 +12,7 @@ from calamint.decide import Recommendation
 from calamint.problem import Params, Task
 from calamint.run import Study
 from calamint.show.live import Live
-from calamint.show.rows import say
+from calamint.show.sentences import say
 from calamint.testbed import SolvedProblem, toy
 
 # The objective is computed on one machine, the two constraints are measured on another.
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         Path("runs").mkdir(exist_ok=True)
     seed = abs(options.seed)
     study = Study(problem, options.storage or "sqlite:///runs/toy.db", f"toy-{seed}", seed=seed)
-    done = sum(study.look().ended.values())
+    done = sum(study.replica().ended.values())
     wanted = options.evaluations
     if done >= wanted:
         wanted = done + 15

@@ -12,12 +12,8 @@ from typing import final
 from sqlalchemy import text
 
 import calamint
-from calamint.problem import ProblemError
-from calamint.run.database import Database
-from calamint.run.jobs import is_dead
-from calamint.run.opening import names
-from calamint.run.schema import REVISION
-from calamint.run.study import Study
+from calamint.errors import CalamintError
+from calamint.run import REVISION, Database, Study, is_dead, names
 
 
 @final
@@ -73,8 +69,10 @@ def _decision() -> Finding:
             study.database.close()
     except Exception as error:
         return Finding(False, f"a small study fails: {type(error).__name__}: {error}")
-    well = decision.kind == "full" and not decision.warnings
-    return Finding(well, f"a small study decides in {1000 * decision.seconds['total']:.0f} ms")
+    well = decision.update == "full" and not decision.warnings
+    return Finding(
+        well, f"a small study decides in {1000 * decision.stage_seconds['total']:.0f} ms"
+    )
 
 
 def _storage(url: str) -> list[Finding]:
@@ -95,7 +93,7 @@ def _storage(url: str) -> list[Finding]:
             found += _study(database, name)
         if not stored:
             found.append(Finding(True, "it has no study yet"))
-    except ProblemError as error:
+    except CalamintError as error:
         return [Finding(False, str(error))]
     return found
 
@@ -103,9 +101,9 @@ def _storage(url: str) -> list[Finding]:
 def _study(database: Database, name: str) -> list[Finding]:
     try:
         study = Study.load(database, name)
-    except ProblemError as error:
+    except CalamintError as error:
         return [Finding(False, f"study {name!r} cannot be opened: {error}")]
-    ended, open_jobs = sum(study.look().ended.values()), len(study.look().open)
+    ended, open_jobs = sum(study.replica().ended.values()), len(study.replica().open)
     found = [Finding(True, f"study {name!r}: {ended} evaluations, {open_jobs} attempts open")]
     gone = [row for row in study.attempts() if row.lease_until is not None and is_dead(row.owner)]
     if gone:

@@ -9,9 +9,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from calamint.run.executors import Outcome
-from calamint.run.jobs import Job
-from calamint.run.loop import Progress, Watch
+from calamint.run import Job, Outcome, Progress, Watch
 
 
 @final
@@ -110,9 +108,10 @@ def _facts(progress: Progress) -> list[str]:
         job = progress.last
         bits = f"{sum(job.bits.values()):.3g} bits" if job.bits else "no bits"
         lines.append(
-            f"Last decision: {job.task}, {bits}, {1000 * job.seconds:.0f} ms ({job.update})"
+            f"Last decision: {job.task}, {bits},"
+            f" {1000 * job.decision_seconds:.0f} ms ({job.update})"
         )
-    share = progress.thinking / progress.seconds if progress.seconds > 0 else 0.0
+    share = progress.decision_seconds / progress.seconds if progress.seconds > 0 else 0.0
     lines.append(f"Time: {_span(progress.seconds)}, {share:.0%} spent on deciding")
     return lines
 

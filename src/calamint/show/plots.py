@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from calamint.acquire import ACQUISITIONS, PESC
-from calamint.acquire.pesc import Information
+from calamint.acquire import ACQUISITIONS, PESC, Information
+from calamint.arrays import Array
 from calamint.decide import Optimizer
-from calamint.model.posterior import Posterior
-from calamint.problem import Problem, ProblemError, Real
-from calamint.problem.parameters import Array
+from calamint.errors import ProblemError
+from calamint.problem import Problem, Real
 
 _TITLES = (
     "one drawn path",
@@ -45,8 +44,8 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     (name,) = problem.space.parameters
     axis = [problem.space.decode(point)[name] for point in x]
     star = problem.space.decode(information.solutions[solution])[name]
-    given = information.conditioned.given(x)
-    gains = information.gains(x) / math.log(2)
+    given = information.given(x)
+    gains = information.shares(x) / math.log(2)
     names = problem.functions
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     titles = [
@@ -63,10 +62,7 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     )
     for row, function_name in enumerate(names, start=1):
         function = information.belief.functions[function_name]
-        sign = -1.0 if row == 1 and problem.objective.maximize else 1.0
-
-        def outward(values: Any, function: Any = function, sign: float = sign) -> Any:
-            return sign * (function.scaling.offset + function.scaling.scale * values)
+        scaling = function.scaling
 
         def line(column: int, values: Any, color: str, row: int = row) -> None:
             figure.add_trace(
@@ -75,19 +71,19 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
                 col=column,
             )
 
-        path = information.drawn.drawn[row - 1].values(x, count)[solution]
-        sample = int(information.conditioned.owner[solution])
+        path = information.drawn.paths[row - 1].values(x)[solution]
+        sample = int(information.drawn.row[solution])
         mean, variance = (moment[sample] for moment in function.process.moments(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
-        line(1, outward(path), _PATH)
+        line(1, scaling.outward(path), _PATH)
         for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
-            deviation = function.scaling.scale * np.sqrt(spread)
-            for trace in _belief(graph, axis, outward(centre), deviation):
+            deviation = scaling.outward_deviation(np.sqrt(spread))
+            for trace in _belief(graph, axis, scaling.outward(centre), deviation):
                 figure.add_trace(trace, row=row, col=column)
         line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
         line(5, gains[:, row - 1], _GAIN)
-        if isinstance(function.process, Posterior):
+        if function.process.measurable:
             measured = [
                 (record.params[name], record.values[function_name])
                 for record in optimizer.history
@@ -153,9 +149,8 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
         place = {"row": index // 2 + 1, "col": index % 2 + 1}
         if panel in problem.functions:
             function = information.belief.functions[panel]
-            sign = -1.0 if panel == problem.objective.name and problem.objective.maximize else 1.0
             mean, deviation = function.mixture(x)
-            for trace in _belief(graph, axis, sign * mean, deviation):
+            for trace in _belief(graph, axis, mean, deviation):
                 figure.add_trace(trace, **place)
             records = [record for record in optimizer.history if panel in record.values]
             figure.add_trace(

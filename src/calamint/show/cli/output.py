@@ -10,18 +10,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from calamint.run.tables import write_csv
+from calamint.run import write_csv
 
 
 class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
-
-
-def say(console: Console, sentence: str) -> None:
-    """Wrapped between words on a terminal, and on one line elsewhere."""
-    console.print(sentence, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
 
 def show_answer(answer: object, row: Mapping[str, Any], form: Format) -> None:

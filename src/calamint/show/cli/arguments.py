@@ -5,10 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from calamint.problem import Problem, ProblemError
-from calamint.problem.spec import imported
-from calamint.run.study import Study
-from calamint.run.tables import read_text
+from calamint.errors import ProblemError
+from calamint.problem import Problem, imported
+from calamint.run import Study, read_text
 
 
 def read_problem(source: str) -> Problem:

@@ -1,0 +1,54 @@
+"""The program that commands are added to, and what they share: options, and opening a study."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from calamint.run import Study
+from calamint.show.cli.output import Format
+
+# What a script can tell by the exit code; 2 is a wrong command line.
+FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
+
+Storage = Annotated[
+    str,
+    typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE", help="sqlite:///path.db"),
+]
+Name = Annotated[
+    str | None, typer.Option("--name", "-n", help="The name of the study, if there are several.")
+]
+As = Annotated[Format, typer.Option("--format", "-f", help="How to write the answer.")]
+JobNumber = Annotated[int, typer.Argument(help="The number that ask gave.")]
+DEFAULT = "sqlite:///calamint.db"
+
+app = typer.Typer(
+    name="calamint",
+    help="Which measurement to make next, at which input, on which machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 nothing can start now,"
+    " 4 the storage cannot be used, 130 interrupted.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"calamint {version('calamint')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which this is.")
+    ] = False,
+) -> None:
+    pass
+
+
+def open_study(storage: str, name: str | None) -> Study:
+    """The study that a command is about."""
+    return Study.load(storage, name)

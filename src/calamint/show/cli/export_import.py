@@ -1,0 +1,41 @@
+"""Commands for tables of measurements: export, import."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calamint.errors import ProblemError
+from calamint.show.cli.app import DEFAULT, Name, Storage, app, open_study
+
+
+@app.command(epilog="Example: calamint export measurements.csv")
+def export(
+    path: Annotated[Path, typer.Argument(help="A .csv or .json file.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """Write what was measured to a file."""
+    study = open_study(storage, name)
+    if path.suffix == ".json":
+        try:
+            path.write_text(json.dumps(study.table(), indent=2) + "\n")
+        except OSError as error:
+            raise ProblemError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+    elif path.suffix == ".csv":
+        study.to_csv(path)
+    else:
+        raise ProblemError(f"the file is {str(path)!r}: write one ending in .csv or .json.")
+    typer.echo(f"Rows in {path}: {len(study.history)}.")
+
+
+@app.command("import", epilog="Example: calamint import earlier.csv")
+def import_(
+    path: Annotated[Path, typer.Argument(help="A CSV or JSON file, as export writes them.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+) -> None:
+    """Add measurements from elsewhere."""
+    count = open_study(storage, name).add_table(path)
+    typer.echo(f"Rows added: {count}.")

@@ -1,0 +1,29 @@
+"""The command line: a whole optimisation without writing Python."""
+
+import sys
+
+import typer
+
+# Importing them adds their commands, in the order of the help.
+from calamint.errors import CalamintError, StorageError
+from calamint.show.cli import ask_tell, doctor, export_import, recommend, run, status
+from calamint.show.cli.app import FAILED, STORAGE, app
+
+COMMANDS = (run, status, ask_tell, recommend, export_import, doctor)
+
+
+def main() -> None:
+    """The program; mistakes are one sentence and an exit code."""
+    sys.path.insert(0, "")  # problems may name functions of modules here
+    try:
+        app()
+    except StorageError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(STORAGE)
+    except CalamintError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()

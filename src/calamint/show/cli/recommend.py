@@ -1,0 +1,45 @@
+"""Commands that ask the model: recommend, gains."""
+
+from typing import Annotated
+
+import typer
+
+from calamint.errors import ProblemError
+from calamint.show.cli.app import DEFAULT, As, Name, Storage, app, open_study
+from calamint.show.cli.arguments import read_params
+from calamint.show.cli.output import Format, show_answer, show_rows
+
+
+@app.command(epilog="Example: calamint recommend --delta 0.01 --format json")
+def recommend(
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    delta: Annotated[float | None, typer.Option(help="Accepted risk of infeasibility.")] = None,
+    observed: Annotated[bool, typer.Option(help="Only inputs that were measured.")] = False,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """Where the constrained optimum is believed to be."""
+    study = open_study(storage, name)
+    if not study.history:
+        raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
+    best = study.recommend(delta, "observed" if observed else "believed")
+    row = {
+        "params": best.params,
+        "objective": best.objective,
+        "probability": best.probability,
+        "confident": best.confident,
+    }
+    show_answer(best, row, format)
+
+
+@app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")
+def gains(
+    params: Annotated[list[str], typer.Argument(help="name=value for every parameter")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """How many bits a measurement of each function would tell at an input."""
+    study = open_study(storage, name)
+    found = study.gains([read_params(study, params)])
+    show_rows([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)
