@@ -11,7 +11,7 @@ import calamint
 
 def test_exports_are_there():
     for name in calamint.__all__:
-        assert getattr(calamint, name).__name__ == name
+        assert getattr(calamint, name).__name__.split(".")[-1] == name
         assert name in dir(calamint)
     assert calamint.__version__ == version("calamint")
 

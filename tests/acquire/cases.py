@@ -3,7 +3,7 @@
 import numpy as np
 
 import calamint as cm
-from calamint.model import Data, believe
+from calamint.model import Data, fit
 
 RNG = np.random.default_rng
 
@@ -22,7 +22,7 @@ def belief_of(
         name: Data(inputs, np.sin(3 * (i + 1) * inputs.sum(1)) - (0 if feasible else 9), unknown)
         for i, name in enumerate(problem.functions)
     }
-    return believe(problem, cm.Model(samples=samples), data, RNG(1))
+    return fit(problem, cm.Model(samples=samples), data, RNG(1))
 
 
 def slopes(value, x, step=1e-6):

@@ -9,7 +9,7 @@ from tests.acquire.cases import RNG, belief_of
 import calamint as cm
 from calamint.acquire import ACQUISITIONS, EICD, RS, RSDG, Incumbent
 from calamint.acquire.entropy import MonteCarloEntropy
-from calamint.decide.clock import VirtualClock
+from calamint.decide import VirtualClock
 from calamint.testbed import toy
 
 ORIGINAL = EICD(MonteCarloEntropy(places=20, draws=200, results=5))
@@ -31,7 +31,7 @@ def test_values_and_gradients(name, count, state):
         del space["k"]
     belief = belief_of(count=count, space=space, feasible=state != "nothing is feasible")
     columns, functions = belief.problem.space.dimension, 3
-    x = belief.snap(RNG(5).random((9, columns)))
+    x = belief.problem.space.snap(RNG(5).random((9, columns)))
     method, incumbent = method_of(name), Incumbent(x[0], 0.0 if state == "feasible" else None)
     utility = method.prepare(belief, incumbent, RNG(7))
     value, gradient = utility.value_gradient(x)
@@ -89,7 +89,7 @@ def test_full_and_partial_decisions(name):
     for _ in range(12):
         job = optimizer.ask()
         optimizer.tell(job, solved.evaluate(job.params, job.task))
-    kinds = Counter(decision.kind for decision in optimizer.decisions)
+    kinds = Counter(decision.update for decision in optimizer.decisions)
     assert set(kinds) == {"initial", *(["full", "partial"] if method.uses_model else ["random"])}
     assert all(decision.warnings == () for decision in optimizer.decisions)
 

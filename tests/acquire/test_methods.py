@@ -24,12 +24,11 @@ from calamint.acquire.auglag import Multipliers, margins_of, replay
 from calamint.acquire.entropy import EntropyReduction, MonteCarloEntropy
 from calamint.acquire.ev import ExcludedVolume
 from calamint.acquire.ieci import ConditionalImprovement
-from calamint.acquire.reference import clouds
+from calamint.acquire.quadrature import clouds
 from calamint.acquire.rejection import grid_truth
-from calamint.decide.maximise import Contender, Fixed, maximise
-from calamint.model import Data, believe
-from calamint.model.anchored import Anchored
-from calamint.model.bivariate import bivariate, both_within
+from calamint.decide.select import Competitor, maximise
+from calamint.model import Data, FixedCost, feasibility, fit
+from calamint.model.bivariate import bivariate_cdf, both_within
 from calamint.problem import Space
 from calamint.testbed import toy
 
@@ -44,13 +43,13 @@ def test_two_normals_at_once():
     for _ in range(30):
         h, k = 2 * rng.standard_normal(2)
         rho = rng.uniform(-0.999, 0.999)
-        value, by_h, by_k, by_rho = bivariate(*(np.array([v]) for v in (h, k, rho)))
+        value, by_h, by_k, by_rho = bivariate_cdf(*(np.array([v]) for v in (h, k, rho)))
         expected = multivariate_normal.cdf([h, k], cov=[[1, rho], [rho, 1]])
         assert value[0] == pytest.approx(expected, abs=1e-12)
         step = 1e-6
         for slope, move in ((by_h, (1, 0, 0)), (by_k, (0, 1, 0)), (by_rho, (0, 0, 1))):
             there, here = (
-                bivariate(
+                bivariate_cdf(
                     *(np.array([v + s * step * m]) for v, m in zip((h, k, rho), move, strict=True))
                 )[0]
                 for s in (1, -1)
@@ -63,7 +62,7 @@ def test_two_normals_far_out_and_tied_together():
     h = np.array([inf, -inf, 0.0, 50.0, -50.0, 1.0, 1.0])
     k = np.array([0.3, 0.3, 0.0, -40.0, -40.0, 2.0, -2.0])
     rho = np.array([0.5, 0.5, 0.0, 1.0, -1.0, 1.0, -1.0])
-    parts = bivariate(h, k, rho)
+    parts = bivariate_cdf(h, k, rho)
     assert all(np.all(np.isfinite(part)) for part in parts)
     expected = [norm.cdf(0.3), 0, 0.25, 0, 0, norm.cdf(1), 0]
     assert np.allclose(parts[0], expected, atol=1e-7)
@@ -124,12 +123,12 @@ def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
     belief = belief_of(["c >= 0"], samples=2, space=LINE)
     grid = np.linspace(0.025, 0.975, 20)[:, None]
     best = np.array([-0.4, 0.1])
-    feasible = np.exp(belief.log_feasible(grid))
+    feasible = np.exp(feasibility.log_probability_by_sample(belief, grid))
     utility = ConditionalImprovement(
-        belief, Anchored.of(belief.objective.process, grid, joint=False), feasible / 20, best
+        belief, belief.objective.process.joint(grid, covariance=False), feasible / 20, best
     )
     for x in (0.11, 0.52, 0.9):
-        after = belief.believing(np.array([x]), ["f"])
+        after = belief.fantasize(np.array([x]), ["f"])
         total = 0.0
         for j in range(2):
             for g in range(20):
@@ -151,8 +150,8 @@ def test_ev_is_the_volume_that_draws_rule_out(best):
     belief = belief_of(["c >= 0", "-1 <= d <= 1"], samples=1, space=LINE)
     grid = np.linspace(0.05, 0.95, 8)[:, None]
     functions = [belief.objective, *belief.constraints]
-    anchored = [Anchored.of(function.process, grid, joint=False) for function in functions]
-    utility = ExcludedVolume(belief, anchored, np.full(8, 1 / 8), best)
+    joint = [function.process.joint(grid, covariance=False) for function in functions]
+    utility = ExcludedVolume(belief, joint, np.full(8, 1 / 8), best)
     draws = 200_000
     for x in (0.33, 0.77):
         places = np.vstack([grid, [[x]]])
@@ -204,7 +203,7 @@ def test_lagrangian_improvement_agrees_with_monte_carlo(known):
         name: Data(inputs, np.sin(4 * (i + 1) * inputs[:, 0]), np.full(5, np.nan))
         for i, name in enumerate(problem.measured)
     }
-    belief = believe(problem, cm.Model(samples=2), data, RNG(1))
+    belief = fit(problem, cm.Model(samples=2), data, RNG(1))
     utility = AugmentedLagrangian(draws=8192).prepare(belief, Incumbent(inputs[0], None), RNG(2))
     assert isinstance(utility.multipliers, Multipliers)
     functions = [belief.objective, *belief.constraints]
@@ -251,7 +250,7 @@ def test_entropy_of_two_independent_places_can_be_worked_out():
     """Finding y at one of two places leaves a coin with chance Φ(y): on average ½ nat."""
     problem = cm.Problem(LINE, minimize="f")
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=1e-9)
-    belief = believe(problem, model, {"f": Data.empty(1)}, RNG(0))
+    belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     places = np.array([[0.1], [0.9]])
     nodes, chances = np.polynomial.hermite_e.hermegauss(40)
     draws = 20_000
@@ -283,17 +282,17 @@ def test_expected_improvement_chooses_the_input_and_information_the_task(entropy
     incumbent = Incumbent(np.array([0.4]), -0.2)
     utility = EICD(entropy).prepare(belief, incumbent, RNG(0))
     contenders = [
-        Contender("f", np.array([1.0, 0.0]), Fixed(1.0)),
-        Contender("c", np.array([0.0, 1.0]), Fixed(2.0)),
+        Competitor("f", np.array([1.0, 0.0]), FixedCost(1.0)),
+        Competitor("c", np.array([0.0, 1.0]), FixedCost(2.0)),
     ]
     near = incumbent.point[None]
     found = maximise(utility, contenders, belief.problem.space, near, RNG(1))
-    everything = [Contender("all", np.ones(1), Fixed(1.0))]
+    everything = [Competitor("all", np.ones(1), FixedCost(1.0))]
     (best,) = maximise(utility.where, everything, belief.problem.space, near, RNG(1))
     gains = utility.tells.shares(best.point[None])[0]
     for each, gain, cost in zip(found, gains, (1.0, 2.0), strict=True):
         assert np.array_equal(each.point, best.point)
-        assert each.height == pytest.approx(gain / cost)
+        assert each.score == pytest.approx(gain / cost)
 
 
 def test_unknown_entropies_are_refused():
@@ -408,6 +407,6 @@ def test_more_cost_is_no_excuse_for_less_than_nothing():
         def value_gradient(self, x):
             return self.value(x), np.zeros_like(x)
 
-    contenders = [Contender(str(cost), np.ones(1), Fixed(cost)) for cost in (1.0, 100.0)]
+    contenders = [Competitor(str(cost), np.ones(1), FixedCost(cost)) for cost in (1.0, 100.0)]
     found = maximise(Worse(), contenders, Space(LINE), np.full((1, 1), 0.5), RNG(0))
-    assert max(found, key=lambda each: each.height).task == "1.0"
+    assert max(found, key=lambda each: each.score).task == "1.0"

@@ -8,7 +8,7 @@ import pytest
 import calamint as cm
 from calamint.acquire import RS, RSDG, Incumbent
 from calamint.acquire.rejection import grid_truth, regular_grid
-from calamint.model import Data, believe
+from calamint.model import Data, fit
 from calamint.problem import Space
 from calamint.testbed import toy
 
@@ -19,7 +19,7 @@ def test_two_independent_cells_can_be_worked_out():
     """f at two far points is N(0, 1) each; given that one is lower, its variance is 1 − 1/π."""
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=0.01)
-    belief = believe(problem, model, {"f": Data.empty(1)}, RNG(0))
+    belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     draws = 200_000
     truth = grid_truth(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
     expected = 0.5 * math.log(1.01) - 0.5 * math.log(1 - 1 / math.pi + 0.01)
@@ -33,7 +33,7 @@ def test_draws_without_a_feasible_cell_are_left_out():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c >= 0"])
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=0.01)
     data = {"f": Data.empty(1), "c": Data.empty(1)}
-    belief = believe(problem, model, data, RNG(0))
+    belief = fit(problem, model, data, RNG(0))
     draws = 100_000
     truth = grid_truth(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
     assert abs(truth.infeasible - 0.25) < 4 * math.sqrt(0.25 * 0.75 / draws)
@@ -55,7 +55,7 @@ def test_as_acquisitions_they_make_progress(method):
     for _ in range(14):
         job = optimizer.ask()
         optimizer.tell(job, solved.evaluate(job.params))
-    assert {decision.kind for decision in optimizer.decisions} == {"initial", "full"}
+    assert {decision.update for decision in optimizer.decisions} == {"initial", "full"}
     assert solved.gap(optimizer.recommend().params, tolerance=1e-6) < 0.2
 
 
@@ -64,7 +64,7 @@ def test_they_choose_points_of_their_grid():
     inputs = RNG(0).random((5, 1))
     unknown = np.full(5, np.nan)
     data = {name: Data(inputs, RNG(1).standard_normal(5), unknown) for name in "fc"}
-    belief = believe(problem, cm.Model(hyperparameters="map"), data, RNG(0))
+    belief = fit(problem, cm.Model(hyperparameters="map"), data, RNG(0))
     utility = RS(50, 4000).prepare(belief, Incumbent(np.array([0.5]), None), RNG(1))
     assert utility.points.shape == (50, 1)
     assert np.array_equal(utility.value(utility.points + 1e-4), utility.value(utility.points))

@@ -76,7 +76,7 @@ def search(evaluations, failures="model", seed=0, fails=crashes, measure=decoy, 
             optimizer.fail(job, "diverged")
         else:
             optimizer.tell(job, measure(job.params))
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+    assert all(decision.update != "fallback" for decision in optimizer.decisions)
     assert all(decision.warnings == () for decision in optimizer.decisions)
     return optimizer, failed
 
@@ -99,7 +99,7 @@ def test_ignored_failures_are_not_learnt_from():
 
 
 def test_failures_of_the_machine_are_tried_again():
-    optimizer = cm.Optimizer(problem("retry"), model=POINT)
+    optimizer = cm.Optimizer(problem("retry"), model=POINT, retries=3)
     first = optimizer.ask()
     again = [first]
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_tasks_have_failures_of_their_own(rationality):
             else:
                 measures = stated.tasks[job.task].measures
                 optimizer.tell(job, {n: values_at(job.params)[n] for n in measures})
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+    assert all(decision.update != "fallback" for decision in optimizer.decisions)
     assert all(decision.warnings == () for decision in optimizer.decisions)
     for task in tasks:
         failed = [job.params for job, _ in optimizer.failures if job.task == task]
@@ -162,7 +162,7 @@ def test_tasks_have_failures_of_their_own(rationality):
 def test_a_task_that_never_works_is_tried_all_over_the_space():
     """A model of failures alone would look in the corners."""
     optimizer, _ = search(20, fails=lambda params: True)
-    assert {decision.kind for decision in optimizer.decisions} == {"initial"}
+    assert {decision.update for decision in optimizer.decisions} == {"initial"}
     assert optimizer.recommend().confident is False
     tried = np.array([list(job.params.values()) for job, _ in optimizer.failures])
     gaps = np.linalg.norm(tried[:, None] - tried, axis=-1) + 9 * np.eye(20)
@@ -175,7 +175,7 @@ def test_a_test_that_never_passed_is_tried_all_over_the_space():
     for _ in range(12):
         job = optimizer.ask()
         optimizer.tell(job, {"f": job.params["x"], "ok": False})
-    assert {decision.kind for decision in optimizer.decisions} == {"initial"}
+    assert {decision.update for decision in optimizer.decisions} == {"initial"}
     optimizer.add({"x": 0.5, "y": 0.5}, {"f": 0.5, "ok": True})
     assert optimizer.ask().update == "full"
 
@@ -189,7 +189,7 @@ def test_every_method_avoids_failures(name):
 
 def test_slopes_of_the_chance():
     optimizer, _ = search(14)
-    belief = optimizer._thinker.believe(optimizer._known())
+    belief = optimizer.query().belief
     chance = Chance(belief.functions["run_works"])
     x = RNG(0).uniform(0.05, 0.95, (6, 2))
     value, gradient = chance.with_gradient(x)

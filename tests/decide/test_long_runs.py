@@ -25,7 +25,7 @@ def test_expected_improvement_solves_two_dimensional_problems(name, evaluations,
             job = optimizer.ask()
             optimizer.tell(job, solved.evaluate(job.params))
         gaps.append(solved.gap(optimizer.recommend().params, tolerance=1e-6))
-        assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+        assert all(decision.update != "fallback" for decision in optimizer.decisions)
     assert sorted(gaps)[1] < gap
 
 
@@ -60,7 +60,7 @@ def test_two_hundred_decisions_in_a_row(data, tasks):
             optimizer.add(place, solved.evaluate(place, job.task))
         else:
             optimizer.tell(job, data(values, rng))
-    kinds = Counter(decision.kind for decision in optimizer.decisions)
+    kinds = Counter(decision.update for decision in optimizer.decisions)
     assert kinds["fallback"] == 0
     assert kinds["full"] + kinds["partial"] > 180
     assert all(decision.warnings == () for decision in optimizer.decisions if data is not flat)

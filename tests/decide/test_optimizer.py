@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calamint as cm
-from calamint.acquire import Acquisition
+from calamint.acquire import PESC, Acquisition, Utility
 from calamint.testbed import toy
 
 SPACE = {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}
@@ -38,7 +38,7 @@ def test_the_initial_design_has_the_stated_size_and_fills_the_space():
     optimizer = cm.Optimizer(problem(), seed=0)
     assert optimizer.initial == 3
     run(optimizer, 4)
-    assert [decision.kind for decision in optimizer.decisions] == ["initial"] * 3 + ["full"]
+    assert [decision.update for decision in optimizer.decisions] == ["initial"] * 3 + ["full"]
     assert cm.Optimizer(problem(space={f"x{i}": cm.Real(0, 1) for i in range(9)})).initial == 10
     points = [tuple(record.params.values()) for record in optimizer.history[:3]]
     assert len(set(points)) == 3
@@ -50,7 +50,7 @@ def test_added_measurements_count_towards_the_initial_design():
     for x in (0.1, 0.5, 0.9):
         optimizer.add({"x": x, "y": x}, measure({"x": x, "y": x}))
     run(optimizer, 1)
-    assert optimizer.decisions[0].kind == "full"
+    assert optimizer.decisions[0].update == "full"
 
 
 @pytest.mark.parametrize("acquisition", ["pesc", "eic", "random"])
@@ -268,7 +268,9 @@ class Failing(Acquisition):
 def test_a_decision_always_comes_back_and_says_what_went_wrong():
     optimizer = cm.Optimizer(problem(), Failing(), seed=0)
     asked = run(optimizer, 6)
-    assert [decision.kind for decision in optimizer.decisions] == ["initial"] * 3 + ["fallback"] * 3
+    assert [decision.update for decision in optimizer.decisions] == ["initial"] * 3 + [
+        "fallback"
+    ] * 3
     assert len({tuple(params.values()) for params in asked}) == 6
     assert len(optimizer.decisions[-1].warnings) == 2
     assert "singular" in optimizer.decisions[-1].warnings[0]
@@ -292,7 +294,7 @@ def test_many_decisions_on_awkward_data_never_raise(kind):
 
     optimizer = cm.Optimizer(problem(), model=FAST, seed=0)
     run(optimizer, 25, awkward)
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+    assert all(decision.update != "fallback" for decision in optimizer.decisions)
     assert math.isfinite(optimizer.recommend().objective)
 
 
@@ -309,6 +311,61 @@ def test_mixed_spaces_suggest_values_that_exist():
     assert found.params["n"] == 3
     assert found.params["k"] == "b"
     assert found.objective == pytest.approx(0, abs=0.1)
+
+
+class Watching(Utility):
+    """A utility that sees every input that it is asked about."""
+
+    nats = True
+
+    def __init__(self, utility, seen):
+        self.utility, self.seen = utility, seen
+
+    @property
+    def near(self):
+        return self.utility.near
+
+    def _watched(self, x):
+        self.seen.append(x.copy())
+        return x
+
+    def value(self, x):
+        return self.utility.value(self._watched(x))
+
+    def value_gradient(self, x):
+        return self.utility.value_gradient(self._watched(x))
+
+    def shares(self, x):
+        return self.utility.shares(self._watched(x))
+
+    def screen(self, x):
+        return self.utility.screen(self._watched(x))
+
+    def weighted(self, x, weights):
+        return self.utility.weighted(self._watched(x), weights)
+
+
+class Watched(Acquisition):
+    name = "watched"
+    separable = True
+
+    def __init__(self):
+        self.seen = []
+
+    def prepare(self, belief, incumbent, rng):
+        return Watching(PESC().prepare(belief, incumbent, rng), self.seen)
+
+
+def test_every_input_that_is_valued_has_values_that_exist():
+    """Points are moved to integers and options where they are made, and nowhere else."""
+    space = {"x": cm.Real(0, 1), "n": cm.Integer(1, 5), "k": cm.Choice("a", "b", "c")}
+    stated = cm.Problem(space, minimize="f", constraints=["c <= 3.5"])
+    acquisition = Watched()
+    optimizer = cm.Optimizer(stated, acquisition, FAST)
+    run(optimizer, 10, lambda params: {"f": params["x"] + params["n"], "c": params["n"]})
+    seen = np.vstack(acquisition.seen)
+    assert len(seen) > 1000
+    assert np.array_equal(seen, stated.space.snap(seen))
 
 
 def test_known_functions_are_used():
@@ -476,6 +533,28 @@ class TestOptimize:
         with pytest.raises(ZeroDivisionError):
             cm.optimize(lambda params: 1 / 0, SPACE, minimize="f", evaluations=3)
 
+    def test_a_function_that_is_wrong_raises_at_once(self):
+        calls = []
+
+        def misspelled(params):
+            calls.append(params)
+            return {"f": parms["x"]}  # noqa: F821
+
+        with pytest.raises(NameError, match="parms"):
+            cm.optimize(misspelled, SPACE, minimize="f", evaluations=30)
+        assert len(calls) == 1
+
+    def test_a_function_that_never_works_is_given_up_after_three(self):
+        calls = []
+
+        def broken(params):
+            calls.append(params)
+            raise AttributeError("no solver")
+
+        with pytest.raises(AttributeError, match="no solver"):
+            cm.optimize(broken, SPACE, minimize="f", evaluations=30)
+        assert len(calls) == 3
+
     def test_bad_arguments(self):
         with pytest.raises(cm.ProblemError, match="evaluations is 0"):
             cm.optimize(measure, SPACE, minimize="f", evaluations=0)
@@ -495,18 +574,18 @@ class TestWhatAReviewerBroke:
         optimizer.add({"x": 0.2, "y": 0.1}, {"c": (-5, 0)})
         assert math.isfinite(optimizer.recommend().objective)
         optimizer.ask()
-        assert optimizer.decisions[-1].kind == "full"
+        assert optimizer.decisions[-1].update == "full"
 
     def test_a_belief_that_steps_down_says_so(self, monkeypatch):
-        from calamint.model import belief
+        from calamint.model import fitting
 
         def broken(*args, **kwargs):
             raise np.linalg.LinAlgError("not positive definite")
 
-        monkeypatch.setattr(belief, "draw_samples", broken)
+        monkeypatch.setattr(fitting, "draw_samples", broken)
         optimizer = cm.Optimizer(problem(), seed=0)
         run(optimizer, 4)
-        assert optimizer.decisions[-1].kind == "full"
+        assert optimizer.decisions[-1].update == "full"
         assert "not positive definite" in optimizer.decisions[-1].warnings[0]
         assert math.isfinite(optimizer.recommend().objective)
 
@@ -534,7 +613,7 @@ class TestWhatAReviewerBroke:
     def test_huge_values_and_limits(self):
         optimizer = cm.Optimizer(problem(constraints=["c <= 1e300", "c >= -1e300"]), model=FAST)
         run(optimizer, 5, lambda params: {k: 1e290 * v for k, v in measure(params).items()})
-        assert optimizer.decisions[-1].kind == "full"
+        assert optimizer.decisions[-1].update == "full"
         assert math.isfinite(optimizer.recommend().objective)
 
     def test_numpy_numbers_are_numbers(self):

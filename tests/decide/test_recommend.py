@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calamint as cm
-from calamint.decide.recommend import believed_optimum
-from calamint.model import Data, believe
+from calamint.decide.recommend import constrained_optimum
+from calamint.model import Data, feasibility, fit
 from calamint.testbed import toy
 
 RNG = np.random.default_rng
@@ -21,7 +21,7 @@ def toy_belief(count, seed=0, hyperparameters="sampled", **settings):
         for name in solved.problem.functions
     }
     model = cm.Model(hyperparameters=hyperparameters, **settings)
-    return solved, inputs, believe(solved.problem, model, data, RNG(1))
+    return solved, inputs, fit(solved.problem, model, data, RNG(1))
 
 
 def grid(side=201):
@@ -33,12 +33,14 @@ def grid(side=201):
 @pytest.mark.parametrize("count", [8, 15, 30])
 def test_no_grid_point_is_better(count, delta):
     _, inputs, belief = toy_belief(count)
-    found = believed_optimum(belief, inputs, delta, RNG(2))
+    found = constrained_optimum(belief, inputs, delta, RNG(2))
     points = grid()
-    probability = belief.probability(points)
+    probability = feasibility.probability(belief, points)
     if found.confident:
         assert found.probability >= 1 - delta
-        assert found.probability == pytest.approx(belief.probability(found.point[None])[0])
+        assert found.probability == pytest.approx(
+            feasibility.probability(belief, found.point[None])[0]
+        )
         feasible = points[probability >= 1 - delta]
         assert found.objective <= belief.expected_objective(feasible).min() + 1e-6
     else:
@@ -48,7 +50,7 @@ def test_no_grid_point_is_better(count, delta):
 
 def test_the_probability_is_used_up_when_it_binds():
     _, inputs, belief = toy_belief(12)
-    found = believed_optimum(belief, inputs, 0.1, RNG(2))
+    found = constrained_optimum(belief, inputs, 0.1, RNG(2))
     assert found.confident
     assert found.probability < 0.95  # the limit binds: no caution for nothing
 
@@ -57,8 +59,8 @@ def test_without_constraints_it_is_the_lowest_mean():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
     inputs = RNG(0).random((6, 1))
     data = {"f": Data(inputs, np.cos(5 * inputs[:, 0]), np.full(6, np.nan))}
-    belief = believe(problem, cm.Model(samples=4), data, RNG(1))
-    found = believed_optimum(belief, inputs, 0.05, RNG(2))
+    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
     points = np.linspace(0, 1, 2001)[:, None]
     assert found.confident
     assert found.probability == 1
@@ -72,13 +74,13 @@ def test_mixed_spaces_end_on_exact_values():
     values = (inputs[:, 0] - 0.3) ** 2 + (inputs[:, 1] - 0.4) ** 2 + 0.3 * inputs[:, 2]
     unknown = np.full(25, np.nan)
     data = {"f": Data(inputs, values, unknown), "c": Data(inputs, 2 * inputs[:, 0], unknown)}
-    belief = believe(problem, cm.Model(samples=4), data, RNG(1))
-    found = believed_optimum(belief, inputs, 0.05, RNG(2))
+    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
     assert np.array_equal(problem.space.snap(found.point), found.point)
     every = problem.space.encode_all(
         {"x": x, "n": n, "k": k} for x in np.linspace(0, 1, 101) for n in range(1, 7) for k in "ab"
     )
-    feasible = every[belief.probability(every) >= 0.95]
+    feasible = every[feasibility.probability(belief, every) >= 0.95]
     assert found.objective <= belief.expected_objective(feasible).min() + 1e-6
 
 
@@ -91,8 +93,8 @@ def test_known_constraints_are_respected_exactly():
     )
     inputs = np.linspace(0, 1, 9)[:, None]
     data = {"f": Data(inputs, inputs[:, 0], np.full(9, np.nan))}
-    belief = believe(problem, cm.Model(samples=4), data, RNG(1))
-    found = believed_optimum(belief, inputs, 0.05, RNG(2))
+    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
     assert found.confident
     assert 0.625 - 1e-9 <= found.point[0] < 0.6251
 
@@ -105,8 +107,11 @@ def test_nothing_feasible_gives_the_most_probable_and_says_so():
         "f": Data(inputs, inputs[:, 0], unknown),
         "c": Data(inputs, np.sin(6 * inputs[:, 0]), unknown),
     }
-    belief = believe(problem, cm.Model(samples=4), data, RNG(1))
-    found = believed_optimum(belief, inputs, 0.05, RNG(2))
+    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
     assert not found.confident
     points = np.linspace(0, 1, 500)[:, None]
-    assert math.log(found.probability + 1e-300) >= belief.log_probability(points).max() - 1e-3
+    assert (
+        math.log(found.probability + 1e-300)
+        >= feasibility.log_probability(belief, points).max() - 1e-3
+    )

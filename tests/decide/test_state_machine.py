@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import calamint as cm
 from calamint.acquire import PESC
-from calamint.decide.clock import VirtualClock
-from calamint.decide.results import ResultError
+from calamint.decide import VirtualClock
+from calamint.errors import ResultError
 
 FUNCTIONS = ("f", "c", "d")
 
@@ -222,7 +222,7 @@ class Laboratory(RuleBasedStateMachine):
     def no_decision_fell_back(self):
         if hasattr(self, "optimizer"):
             for decision in self.optimizer.decisions:
-                assert decision.kind != "fallback", decision.warnings
+                assert decision.update != "fallback", decision.warnings
                 assert decision.warnings == ()
 
 

@@ -65,13 +65,13 @@ def test_a_suggestion_says_why():
         tell(optimizer, optimizer.ask())
     job = optimizer.ask()
     assert set(job.bits) == set(optimizer.problem.tasks[job.task].measures)
-    assert set(job.values) == {"objective", "constraint"}
-    assert list(job.runners_up) == [task for task in job.values if task != job.task]
+    assert set(job.scores) == {"objective", "constraint"}
+    assert list(job.runners_up) == [task for task in job.scores if task != job.task]
     assert job.cost == {"objective": 1.0, "constraint": 4.0}[job.task]
-    assert job.values[job.task] == pytest.approx(job.bits_per_cost, rel=1e-6)
-    assert job.values[job.task] == max(job.values.values())
+    assert job.scores[job.task] == pytest.approx(job.bits_per_cost, rel=1e-6)
+    assert job.scores[job.task] == max(job.scores.values())
     assert job.update == "full"
-    assert job.seconds > 0
+    assert job.decision_seconds > 0
     assert "bits are expected" in str(job)
     assert "next best" in str(job)
 

@@ -9,19 +9,18 @@ import pytest
 
 import calamint as cm
 from calamint.acquire import PESC, Incumbent
-from calamint.decide.clock import VirtualClock
-from calamint.decide.simulate import simulate
-from calamint.model import Data, believe
+from calamint.decide import Clock, VirtualClock, simulate
+from calamint.model import Data, fit
 from calamint.testbed import CLASSIC
 
 POINT = cm.Model(hyperparameters="map")
 RNG = np.random.default_rng
 
 
-def run(rationality, jobs=24, thinking=None, durations=None, acquisition="pesc", seed=0):
+def run(rationality, jobs=24, deciding=None, durations=None, acquisition="pesc", seed=0):
     """The decoupled toy problem on a virtual clock."""
     solved = CLASSIC["toy"]()
-    thinking = {"full": 5.0, "partial": 0.5} if thinking is None else thinking
+    deciding = {"full": 5.0, "partial": 0.5} if deciding is None else deciding
     problem = solved.problem if acquisition == "pesc" else solved.coupled().problem
     optimizer = cm.Optimizer(
         problem,
@@ -29,7 +28,7 @@ def run(rationality, jobs=24, thinking=None, durations=None, acquisition="pesc",
         POINT,
         seed=seed,
         rationality=rationality,
-        clock=VirtualClock(thinking),
+        clock=VirtualClock(deciding),
     )
     lasts = durations or dict.fromkeys(problem.tasks, 2.0)
 
@@ -41,7 +40,7 @@ def run(rationality, jobs=24, thinking=None, durations=None, acquisition="pesc",
 
 
 def kinds(optimizer):
-    return [d.kind for d in optimizer.decisions if d.kind in ("full", "partial")]
+    return [d.update for d in optimizer.decisions if d.update in ("full", "partial")]
 
 
 def test_infinity_is_always_full_and_zero_never_again():
@@ -64,7 +63,7 @@ def test_full_updates_take_the_share_of_time_that_was_asked_for():
 
 
 def test_the_rule_counts_from_the_end_of_the_last_full_update():
-    optimizer, _ = run(1.0, jobs=9 + 4, thinking={"full": 5.0, "partial": 0.0})
+    optimizer, _ = run(1.0, jobs=9 + 4, deciding={"full": 5.0, "partial": 0.0})
     # Jobs of 2 s on one resource: 2, 4, 6 s after the first full update; the third is beyond 5 s.
     assert kinds(optimizer) == ["full", "partial", "partial", "full"]
 
@@ -101,11 +100,11 @@ def test_partial_updates_make_progress(acquisition):
 def test_a_partial_update_sees_new_data():
     """Nothing is left to learn where the job whose result came in was, and more elsewhere."""
     optimizer, _ = run(0.0, jobs=14)
-    utility = optimizer._thinker._full.utility
+    utility = optimizer.state.update.utility
     record = optimizer.history[-2]  # the last one that the last decision knew of
     (name,) = record.values
     index = optimizer.problem.functions.index(name)
-    gains = utility.gains(np.vstack([record.point, RNG(0).random((200, 2))]))[:, index]
+    gains = utility.shares(np.vstack([record.point, RNG(0).random((200, 2))]))[:, index]
     assert abs(gains[0]) < 0.05
     assert gains.max() > 0.05
 
@@ -116,7 +115,7 @@ def test_a_partial_update_without_new_data_changes_little():
     full = method.prepare(belief, incumbent, RNG(0))
     again = method.update(full, belief, incumbent, RNG(1))
     x = RNG(2).random((100, 2))
-    assert np.allclose(again.gains(x), full.gains(x), atol=2e-2)
+    assert np.allclose(again.shares(x), full.shares(x), atol=2e-2)
     assert again.report.sites == full.report.sites
 
 
@@ -136,7 +135,7 @@ def test_a_partial_update_is_close_to_a_full_one_with_the_same_solutions():
         mean_after, variance_after = exact.process.moments(x)
         assert np.allclose(mean * scale + shift, mean_after, atol=0.02)
         assert np.allclose(variance * scale**2, variance_after, atol=0.02)
-    assert np.all(np.isfinite(partial.gains(x)))
+    assert np.all(np.isfinite(partial.shares(x)))
     assert partial.report.sites >= full.report.sites
 
 
@@ -157,7 +156,7 @@ def toy_belief(count):
         amplitude={"f": 1.0, "c1": 1.0, "c2": 1.0},
         noise=1e-6,
     )
-    return believe(CLASSIC["toy"]().problem, model, toy_data(count), RNG(0))
+    return fit(CLASSIC["toy"]().problem, model, toy_data(count), RNG(0))
 
 
 # -- pending jobs -------------------------------------------------------------------------------
@@ -283,7 +282,7 @@ def test_huge_values_with_standard_errors_are_appended():
     for _ in range(6):
         job = optimizer.ask()
         optimizer.tell(job, {"f": (job.params["x"] * 1e200, 1e150)})
-    assert [d.kind for d in optimizer.decisions][3:] == ["full", "partial", "partial"]
+    assert [d.update for d in optimizer.decisions][3:] == ["full", "partial", "partial"]
 
 
 def test_partial_updates_learn_costs():
@@ -314,9 +313,55 @@ def test_a_feasible_result_ends_the_search_for_feasibility_in_partial_updates():
     for x in np.linspace(0, 1, 12):
         optimizer.add({"x": x}, {"f": x, "g": -3.0 + 0.01 * math.sin(9 * x)})
     job = optimizer.ask()
-    assert optimizer._thinker._full.utility.report.feasible == 0
+    assert optimizer.state.update.utility.report.feasible == 0
     optimizer.tell(job, {job.task: 0.0 if job.task == "f" else 2.0})
     optimizer.add({"x": 0.77}, {"g": 2.0})
     optimizer.ask()
-    assert optimizer.decisions[-1].kind == "partial"
-    assert optimizer._thinker._full.utility.report.feasible > 0
+    assert optimizer.decisions[-1].update == "partial"
+    assert optimizer.state.update.utility.report.feasible > 0
+
+
+# -- how long a full update takes -----------------------------------------------------------------
+
+
+class Ticking(Clock):
+    """A clock that moves only when something says that it takes time."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def now(self):
+        return self.time
+
+    stopwatch = now
+
+
+@pytest.mark.parametrize("look_first", [False, True])
+def test_a_full_update_counts_its_fit_whoever_made_it(look_first, monkeypatch):
+    """Looking before asking must not make full updates seem cheaper than they are."""
+    clock = Ticking()
+
+    def slow(*arguments):
+        clock.time += 10.0
+        return fit(*arguments)
+
+    monkeypatch.setattr("calamint.decide.update.fit", slow)
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
+    optimizer = cm.Optimizer(problem, model=POINT, initial=0, rationality=1.0, clock=clock)
+    for x in (0.1, 0.5, 0.9):
+        optimizer.add({"x": x}, {"f": (x - 0.4) ** 2})
+    if look_first:
+        optimizer.recommend()
+        optimizer.predict({"x": 0.2})
+    job = optimizer.ask()
+    assert optimizer.decisions[-1].stage_seconds["model"] == 10.0
+    assert job.decision_seconds == 10.0
+    assert optimizer.state.full.seconds == 10.0
+    # So the rule waits as long, either way: γ (now − ended) > 10.
+    optimizer.tell(job, {"f": 0.0})
+    clock.time += 9.0
+    job = optimizer.ask()
+    assert job.update == "partial"
+    optimizer.tell(job, {"f": 0.0})
+    clock.time += 2.0
+    assert optimizer.ask().update == "full"

@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from calamint.model.data import Data, Scaling
+from calamint.model.data import Data
 from calamint.model.kernels import KERNELS
-from calamint.model.likelihood import Evidence
+from calamint.model.likelihood import GaussianLikelihood
+from calamint.model.transforms import Scaling
 
 
-def evidence(kernel="matern52", count=12, dimension=2, noise=0.0, seed=0, known=None):
+def likelihood(kernel="matern52", count=12, dimension=2, noise=0.0, seed=0, known=None):
     rng = np.random.default_rng(seed)
     inputs = rng.random((count, dimension))
     values = np.sin(5 * inputs).sum(1) + noise * rng.standard_normal(count)
     variances = np.full(count, np.nan) if known is None else np.full(count, known)
     data = Data(inputs, values, variances)
-    return Evidence(KERNELS[kernel], data, Scaling(0.3, 1.2), np.arange(dimension))
+    return GaussianLikelihood(KERNELS[kernel], data, Scaling(0.3, 1.2), np.arange(dimension))
 
 
 def thetas(dimension=2, count=3, seed=1, noise=-4.0):

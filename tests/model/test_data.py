@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calamint.model.data import Data, standardise
+from calamint.model.data import Data
+from calamint.model.transforms import standardise
 
 values_strategy = st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=10).map(np.array)
 

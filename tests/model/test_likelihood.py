@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from tests.model.conftest import evidence, thetas
+from tests.model.conftest import likelihood, thetas
 
-from calamint.model.likelihood import factorise
+from calamint.model.cholesky import factorise
 
 
 def dense_covariance(e, theta):
@@ -29,7 +29,7 @@ def dense_covariance(e, theta):
 
 
 def test_likelihood_is_the_normal_density_of_the_data(kernel_name):
-    e = evidence(kernel_name)
+    e = likelihood(kernel_name)
     theta = thetas()
     targets = (e.data.values - e.scaling.offset) / e.scaling.scale
     for row, value in zip(theta, e.log_likelihood(theta), strict=True):
@@ -41,7 +41,7 @@ def test_likelihood_is_the_normal_density_of_the_data(kernel_name):
 
 
 def test_known_noise_replaces_the_learnt():
-    e = evidence(known=0.04)
+    e = likelihood(known=0.04)
     theta = thetas(count=1)[0]
     targets = (e.data.values - e.scaling.offset) / e.scaling.scale
     covariance = dense_covariance(e, theta)
@@ -53,7 +53,7 @@ def test_known_noise_replaces_the_learnt():
 
 @pytest.mark.parametrize("known", [None, 0.04])
 def test_gradient_matches_finite_differences(kernel_name, known):
-    e = evidence(kernel_name, known=known)
+    e = likelihood(kernel_name, known=known)
     theta = thetas(count=1)[0]
     _, gradient = e.log_likelihood_gradient(theta)
     step = 1e-5
@@ -65,15 +65,15 @@ def test_gradient_matches_finite_differences(kernel_name, known):
 
 
 def test_batching_changes_nothing():
-    e = evidence()
+    e = likelihood()
     theta = thetas(count=7)
     together = e.log_likelihood(theta)
     alone = [e.log_likelihood(row[None])[0] for row in theta]
     assert np.allclose(together, alone, rtol=1e-10)
 
 
-def test_no_data_is_no_evidence():
-    e = evidence(count=0)
+def test_no_data_is_no_likelihood():
+    e = likelihood(count=0)
     theta = thetas()
     assert np.array_equal(e.log_likelihood(theta), np.zeros(3))
     assert np.array_equal(e.log_likelihood_gradient(theta[0])[1], np.zeros(5))

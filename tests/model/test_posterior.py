@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.model.conftest import evidence, thetas
+from tests.model.conftest import likelihood, thetas
 from tests.model.test_likelihood import dense_covariance
 
 from calamint.model.data import Data
-from calamint.model.posterior import Posterior
 
 
 def joint_covariance(e, theta, x):
@@ -34,9 +33,9 @@ X = np.random.default_rng(9).random((6, 2))
 
 
 def test_moments_and_covariance_agree_with_dense_algebra(kernel_name):
-    e = evidence(kernel_name)
+    e = likelihood(kernel_name)
     theta = thetas()
-    posterior = Posterior.of(e, theta)
+    posterior = e.posterior(theta)
     mean, variance = posterior.moments(X)
     covariance = posterior.covariance(X[:2], X[2:])
     for j, row in enumerate(theta):
@@ -47,7 +46,7 @@ def test_moments_and_covariance_agree_with_dense_algebra(kernel_name):
 
 
 def test_gradients_match_finite_differences(kernel_name):
-    posterior = Posterior.of(evidence(kernel_name), thetas())
+    posterior = likelihood(kernel_name).posterior(thetas())
     mean, variance, mean_x, variance_x = posterior.moments_gradient(X)
     assert np.allclose((mean, variance), posterior.moments(X), rtol=1e-12)
     step = 1e-6
@@ -61,18 +60,18 @@ def test_gradients_match_finite_differences(kernel_name):
 
 
 def test_shared_length_scales_for_the_columns_of_a_choice():
-    e = replace(evidence(dimension=3), owner=np.array([0, 1, 1]))
+    e = replace(likelihood(dimension=3), owner=np.array([0, 1, 1]))
     theta = thetas(dimension=2, count=2)
     spread = np.column_stack([theta[:, [0, 1, 1]], theta[:, 2:]])
-    shared = Posterior.of(e, theta)
-    separate = Posterior.of(replace(e, owner=np.arange(3)), spread)
+    shared = e.posterior(theta)
+    separate = replace(e, owner=np.arange(3)).posterior(spread)
     x = np.random.default_rng(0).random((5, 3))
     assert np.allclose(shared.moments_gradient(x)[2], separate.moments_gradient(x)[2])
     assert np.allclose(shared.moments(x), separate.moments(x))
 
 
 def test_blocks_of_points_change_nothing():
-    posterior = Posterior.of(evidence(count=60), thetas(count=20))
+    posterior = likelihood(count=60).posterior(thetas(count=20))
     x = np.random.default_rng(0).random((200, 2))
     together = posterior.moments(x)
     alone = [posterior.moments(point[None]) for point in x]
@@ -84,13 +83,13 @@ def test_blocks_of_points_change_nothing():
 
 @pytest.mark.parametrize("known", [None, 0.1])
 def test_appending_equals_refitting(kernel_name, known):
-    e = evidence(kernel_name, count=12, known=known)
+    e = likelihood(kernel_name, count=12, known=known)
     theta = thetas()
     fewer = replace(e, data=Data(e.data.inputs[:-1], e.data.values[:-1], e.data.noise[:-1]))
-    short = Posterior.of(fewer, theta)
+    short = fewer.posterior(theta)
     noise = short.noise if known is None else np.full(3, known / e.scaling.scale**2)
     grown = short.append(e.data.inputs[-1], np.full(3, e.targets[-1]), noise)
-    whole = Posterior.of(e, theta)
+    whole = e.posterior(theta)
     assert np.allclose(grown.moments(X), whole.moments(X), rtol=1e-9, atol=1e-9)
     assert np.allclose(grown.inverse_root, whole.inverse_root, rtol=1e-7, atol=1e-7)
     assert np.allclose(grown.data_noise, whole.data_noise)
@@ -98,7 +97,7 @@ def test_appending_equals_refitting(kernel_name, known):
 
 def test_appending_a_noise_free_duplicate_is_survived():
     theta = thetas(noise=-np.inf)
-    posterior = Posterior.of(evidence(), theta)
+    posterior = likelihood().posterior(theta)
     point = posterior.inputs[3]
     mean, _ = posterior.moments(point[None])
     again = posterior.append(point, mean[:, 0], np.zeros(3))
@@ -109,14 +108,14 @@ def test_appending_a_noise_free_duplicate_is_survived():
 
 def test_no_data_gives_the_prior():
     theta = thetas()
-    mean, variance = Posterior.of(evidence(count=0), theta).moments(X)
+    mean, variance = likelihood(count=0).posterior(theta).moments(X)
     assert np.allclose(mean, theta[:, -1:])
     assert np.allclose(variance, np.exp(2 * theta[:, -3:-2]))
 
 
 def test_noise_free_data_are_met():
-    e = evidence()
-    posterior = Posterior.of(e, thetas(noise=-np.inf))
+    e = likelihood()
+    posterior = e.posterior(thetas(noise=-np.inf))
     mean, variance = posterior.moments(e.data.inputs)
     assert np.allclose(mean, e.targets, atol=1e-7)
     assert np.all(variance < 1e-10)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from calamint.model.data import Data, Scaling
-from calamint.model.fit import most_probable
-from calamint.model.hyper import Prior
+from calamint.model.data import Data
+from calamint.model.hyperparameters import Prior
 from calamint.model.kernels import KERNELS
-from calamint.model.likelihood import Evidence
-from calamint.model.probit import Verdicts
-from calamint.model.sample import draw_samples
+from calamint.model.map_estimate import most_probable
+from calamint.model.probit import ProbitLikelihood
+from calamint.model.slice_sampling import draw_samples
 
 RNG = np.random.default_rng
 
@@ -21,7 +20,7 @@ def verdicts(passes, inputs):
     count = len(passes)
     data = Data(np.asarray(inputs, float), np.asarray(passes, float), np.full(count, np.nan))
     owner = np.arange(data.inputs.shape[1])
-    return Verdicts(Evidence(KERNELS["matern52"], data, Scaling(), owner))
+    return ProbitLikelihood(KERNELS["matern52"], data, owner)
 
 
 def theta(lengthscale=0.3, amplitude=1.0, mean=0.0, columns=1):
@@ -56,7 +55,7 @@ def test_moments_and_evidence_agree_with_weighted_draws(amplitude, mean):
     assert np.allclose(found_variance, true_variance, rtol=0.05 + 6 / math.sqrt(effective))
 
 
-def test_slopes_of_the_evidence():
+def test_slopes_of_the_likelihood():
     inputs = RNG(1).random((12, 2))
     made = verdicts(inputs.sum(1) > 1, inputs)
     at = theta(0.4, 1.5, 0.2, columns=2)[0]

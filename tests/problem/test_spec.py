@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calamint as cm
-from calamint.problem.errors import check_name
+from calamint.checks import check_name
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: name not in ("inf", "nan", "infinity")
@@ -89,9 +89,7 @@ def test_known_functions_and_costs_are_written_as_module_and_name():
         constraints=["weight <= 1"],
         known={"weight": check_name},
     )
-    assert json.loads(problem.to_json())["known"] == {
-        "weight": "calamint.problem.errors:check_name"
-    }
+    assert json.loads(problem.to_json())["known"] == {"weight": "calamint.checks:check_name"}
     assert cm.Problem.from_toml(problem.to_toml()) == problem
 
 

@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from tests.run.cases import SQUARE, decoupled, quick, values_of
 
 import calamint as cm
-from calamint.run.database import Database
+from calamint.run import Database
 
 
 class Storage:
@@ -129,7 +130,7 @@ def test_failures_are_learnt_or_tried_again_as_the_task_says(storage, study):
 
 
 def test_a_job_is_tried_again_after_a_pause_and_not_for_ever(storage):
-    study = quick(storage=storage.open(), attempts=3, pause=0.0)
+    study = quick(storage=storage.open(), retries=2, pause=0.0)
     first = study.ask(task="weigh")
     for attempt in (1, 2, 3):
         job = first if attempt == 1 else study.ask(task="weigh")
@@ -145,23 +146,23 @@ def test_pauses_grow(storage):
     job = study.ask(task="weigh")
     study.fail(job, "no")
     assert study.ask(task="weigh").number != job.number  # it is not its time yet
-    waiting = study.look().waiting[job.number] - study.now()
+    waiting = study.replica().waiting[job.number] - study.now()
     assert 95 < waiting <= 100
 
 
 def test_a_lease_that_runs_out_returns_the_job(storage):
     study = quick(storage=storage.open(), pause=0.0)
     job = study.ask(task="price", lease=1000.0)
-    assert study.beat([job], lease=-1.0) == []  # over already
+    assert study.renew([job], lease=-1.0) == []  # over already
     other = reopened(storage)
     taken = other.ask(task="price")
     assert (taken.number, taken.attempt) == (job.number, 2)
-    assert study.beat([job], lease=10.0) == [job]  # it is somebody else's now
+    assert study.renew([job], lease=10.0) == [job]  # it is somebody else's now
     # The late result of the first attempt finishes the job; the second one is kept, not used.
     assert study.tell(job, {"f": 1.0})
-    assert other.look().open  # its resources are in use until it ends
+    assert other.replica().open  # its resources are in use until it ends
     assert not other.tell(taken, {"f": 2.0})
-    assert not other.look().open
+    assert not other.replica().open
     for one in (study, other, reopened(storage)):
         assert [record.values for record in one.history] == [{"f": 1.0}]
     with pytest.raises(cm.ResultError, match="already told"):
@@ -185,7 +186,7 @@ def test_a_job_without_lease_is_never_taken_away(storage, study):
 
 
 def test_lost_jobs_fail_in_the_end(storage):
-    study = quick(storage=storage.open(), attempts=2, pause=0.0)
+    study = quick(storage=storage.open(), retries=1, pause=0.0)
     for attempt in (1, 2):
         assert study.ask(task="price", lease=-1.0).attempt == attempt
     assert study.ask(task="price").number == 1
@@ -319,16 +320,16 @@ def test_recommendations_are_stored(storage, study):
 def test_a_conflict_is_decided_again(storage, study, monkeypatch):
     """Another process books between our decision and our booking."""
     other = reopened(storage)
-    propose = study.optimizer.propose
+    decide = study.optimizer.decide
     taken = []
 
     def slow(*arguments):
-        answer = propose(*arguments)
+        answer = decide(*arguments)
         if not taken:
             taken.append(other.ask(task="price"))
         return answer
 
-    monkeypatch.setattr(study.optimizer, "propose", slow)
+    monkeypatch.setattr(study.optimizer, "decide", slow)
     job = study.ask()
     assert taken[0].number == 0
     assert job.number == 1
@@ -340,13 +341,50 @@ def test_capacity_is_checked_again_when_a_job_is_booked(storage, study, monkeypa
     for x in (0.1, 0.2):
         study.enqueue("price", {"x": x, "y": 0.5})
     other = reopened(storage)
-    start, taken = study._ledger.start, []
+    start, taken = study._store.start, []
 
     def late(*arguments):
         if not taken:
             taken.append(other.ask(task="price"))
         return start(*arguments)
 
-    monkeypatch.setattr(study._ledger, "start", late)
+    monkeypatch.setattr(study._store, "start", late)
     assert study.ask(task="price") is None
-    assert list(study.look().open.values()) == [taken[0].resources] == [("office",)]
+    assert list(study.replica().open.values()) == [taken[0].resources] == [("office",)]
+
+
+def test_tasks_can_be_coupled_as_the_error_advises(storage):
+    """A method that cannot value single functions, on a problem that is measured in parts."""
+    with pytest.raises(cm.ProblemError, match="couple=True"):
+        cm.Study(decoupled(), storage.open(), "parts", acquisition="eic")
+    study = cm.Study(decoupled(), storage.open(), "parts", acquisition="eic", couple=True, seed=1)
+    job = study.ask()
+    assert set(study.problem.tasks[job.task].measures) == {"f", "c"}
+    study.tell(job, {"f": 1.0, "c": 0.5})
+    # It is opened by the same call, without saying so again, and by its name.
+    for again in (
+        cm.Study(decoupled(), storage.open(), "parts", acquisition="eic", couple=True),
+        cm.Study(decoupled(), storage.open(), "parts"),
+        cm.Study.load(storage.open(), "parts"),
+    ):
+        assert len(again.history) == 1
+        assert list(again.problem.tasks) == list(study.problem.tasks)
+    with pytest.raises(cm.ProblemError, match="couple is False, and was True"):
+        cm.Study(decoupled(), storage.open(), "parts", couple=False)
+
+
+def test_what_went_wrong_with_a_decision_is_stored_with_its_job(storage, monkeypatch):
+    study = cm.Study(decoupled(), storage.open(), "warned", initial=1)
+    for _ in range(2):
+        job = study.ask()
+        finish(study, job)
+
+    def broken(*arguments):
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr("calamint.decide.update.fit", broken)
+    job = study.ask()
+    assert job.update == "fallback"
+    assert "singular" in job.warnings[0]
+    assert study.jobs[-1].warnings == job.warnings
+    assert cm.Study.load(storage.open(), "warned").jobs[-1].warnings == job.warnings

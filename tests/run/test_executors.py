@@ -61,7 +61,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked():
     import threading
 
     study, lock = quick(ONE), threading.Lock()
-    with pytest.raises(cm.ProblemError, match="cannot be sent to a process"):
+    with pytest.raises(cm.TaskError, match="cannot be sent to a process"):
         study.run(lambda params: lock.acquire(), evaluations=2)
     with pytest.raises(cm.ProblemError, match="did you mean 'run'"):
         study.run({"rn": price}, evaluations=1)
@@ -85,7 +85,7 @@ def test_resources_are_used_as_soon_as_they_are_free(tmp_path):
     begin = time.monotonic()
     report = study.run({"price": slow, "weigh": weigh}, seconds=3.0)
     assert time.monotonic() - begin < 12
-    ended = study.look().ended
+    ended = study.replica().ended
     assert ended["weigh"] > ended["price"]
     assert report.stopped == "seconds"
     check_books(tmp_path / "a.db")
@@ -140,7 +140,7 @@ def test_commands_that_answer_nonsense(argv, words):
 
 def test_a_program_that_does_not_exist_is_not_the_inputs_fault():
     study = quick(ONE)
-    with pytest.raises(cm.ProblemError, match="is not found here"):
+    with pytest.raises(cm.TaskError, match="is not found here"):
         study.run({"run": ["no-such-program"]}, evaluations=3)
     assert study.jobs == []
 

@@ -61,7 +61,7 @@ def acknowledging(study, log):
 def simulated_child(path, log, seed):
     clock = VirtualClock({})
     study = acknowledging(
-        quick(storage=f"sqlite:///{path}", clock=clock, seed=seed, pause=0.5, attempts=50), log
+        quick(storage=f"sqlite:///{path}", clock=clock, seed=seed, pause=0.5, retries=49), log
     )
     executor = cm.Simulated({"price": 3.0, "weigh": 1.0}, clock)
     start = executor.start
@@ -79,7 +79,7 @@ def simulated_child(path, log, seed):
 
 def real_child(path, log, seed):
     study = acknowledging(
-        quick(storage=f"sqlite:///{path}", seed=seed, pause=0.01, attempts=50), log
+        quick(storage=f"sqlite:///{path}", seed=seed, pause=0.01, retries=49), log
     )
     works = {
         task: [sys.executable, "-S", "-c", PROGRAM, str(log.path), task]

@@ -126,9 +126,9 @@ def test_settings_are_restored(acquisition, tmp_path):
     made = cm.Study(problem, url, acquisition=acquisition, model=model, delta=0.1, rationality=2.0)
     again = cm.Study.load(url)
     assert again.settings.to_json() == made.settings.to_json()
-    assert again.optimizer.model == model
-    assert vars(again.optimizer.acquisition).keys() == vars(made.optimizer.acquisition).keys()
-    assert again.optimizer.rationality == 2.0
+    assert again.settings.model == model
+    assert vars(again.settings.acquisition).keys() == vars(made.settings.acquisition).keys()
+    assert again.settings.rationality == 2.0
     assert again.problem == problem
 
 

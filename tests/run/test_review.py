@@ -77,7 +77,7 @@ def test_studies_do_not_share_folders():
 
 def test_an_executor_can_be_used_again():
     executor = cm.Local()
-    with pytest.raises(cm.ProblemError, match="not found"):
+    with pytest.raises(cm.TaskError, match="not found"):
         quick(TWO).run(
             {"t": first_of_square, "u": ["/nonexistent"]}, evaluations=5, executor=executor
         )
@@ -174,11 +174,11 @@ def test_a_failed_booking_leaves_no_trace_in_decisions(monkeypatch):
         found = []
         for step in range(8):
             if disturb and step == 5:
-                book = study._ledger.book
-                monkeypatch.setattr(study._ledger, "book", raise_full)
+                book = study._store.book
+                monkeypatch.setattr(study._store, "book", raise_full)
                 with pytest.raises(cm.StorageError):
                     study.ask()
-                monkeypatch.setattr(study._ledger, "book", book)
+                monkeypatch.setattr(study._store, "book", book)
             job = study.ask()
             found.append((job.params, job.update))
             if step % 2:
@@ -239,9 +239,9 @@ def test_reasons_are_kept_short_and_readable():
         lambda study, job: study.enqueue(["evaluate"], {"x": 0.5}),
         lambda study, job: study.ask(lease="x"),
         lambda study, job: study.ask(lease=float("nan")),
-        lambda study, job: study.beat([job], "x"),
-        lambda study, job: study.beat([1], 3),
-        lambda study, job: study.beat(None, 3),
+        lambda study, job: study.renew([job], "x"),
+        lambda study, job: study.renew([1], 3),
+        lambda study, job: study.renew(None, 3),
         lambda study, job: study.add_all(None),
         lambda study, job: study.add_all([1]),
         lambda study, job: study.add_all([(1, 2, 3)]),
@@ -269,7 +269,7 @@ def test_odd_arguments_get_a_sentence(call):
     study = quick(ONE)
     job = study.ask()
     before = study.jobs
-    with pytest.raises(cm.ProblemError) as caught:
+    with pytest.raises(cm.CalamintError) as caught:
         call(study, job)
     assert len(str(caught.value)) < 400
     assert study.jobs == before

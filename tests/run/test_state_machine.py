@@ -28,7 +28,7 @@ class StudyMachine(RuleBasedStateMachine):
         self.ended = set()
 
     def opened(self):
-        return quick(storage=f"sqlite:///{self.path}", pause=0.0, attempts=2)
+        return quick(storage=f"sqlite:///{self.path}", pause=0.0, retries=1)
 
     def teardown(self):
         if hasattr(self, "folder"):

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from tests.run.cases import decoupled, quick, values_of
 
 import calamint as cm
-from calamint.run import database
-from calamint.run.database import Database
+from calamint.run import Database
+from calamint.run.store import database
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_migrations_make_the_tables_that_the_code_uses(tmp_path):
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from calamint.run.schema import metadata
+    from calamint.run.store.schema import metadata
 
     made = Database(f"sqlite:///{tmp_path / 'a.db'}")
     with made.read() as connection:
@@ -163,3 +163,12 @@ def test_a_copy_is_a_study_of_its_own(path, tmp_path):
     shutil.copy(path, tmp_path / "b.db")
     quick(storage=f"sqlite:///{path}").add({"x": 0.5, "y": 0.5}, {"f": 1.0})
     assert len(quick(storage=f"sqlite:///{tmp_path / 'b.db'}").history) == 2
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@host/db", "postgresql+psycopg://host/db", "mysql://host/db"]
+)
+def test_other_databases_are_refused_until_they_work(url):
+    with pytest.raises(cm.StorageError, match="SQLite only") as error:
+        cm.Study(cm.Problem({"x": cm.Real(0, 1)}, minimize="f"), url)
+    assert "secret" not in str(error.value)

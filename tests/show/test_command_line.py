@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import calamint as cm
-from calamint.show import main as command_line
+from calamint.show.cli import main as command_line
 
 ROOT = Path(__file__).parents[2]
 SPEC = """

@@ -14,7 +14,7 @@ from calamint.show.live import Live, picture
 
 def job(number, task, resources, **changes):
     params = {"x": 0.123456789, "y": 0.5}
-    made = Suggestion(number, task, params, resources, bits={"f": 0.75}, seconds=0.125)
+    made = Suggestion(number, task, params, resources, bits={"f": 0.75}, decision_seconds=0.125)
     return Job(number, task, params, resources, suggestion=made, **changes)
 
 
@@ -32,7 +32,7 @@ def progress(**changes):
         "best": Recommendation({"x": 0.25, "y": 0.5}, 0.75, 0.987, True),
         "last": job(8, "weigh", ("hall",)),
         "seconds": 100.0,
-        "thinking": 12.0,
+        "decision_seconds": 12.0,
         "resumed": 0,
     }
     return Progress(**{**given, **changes})

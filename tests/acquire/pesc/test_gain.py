@@ -8,11 +8,10 @@ import pytest
 import accuracy
 import calamint as cm
 from calamint.acquire import PESC, Incumbent
-from calamint.acquire.pesc.gain import blocks_of, limits_of
-from calamint.acquire.pesc.sites import propagate
+from calamint.acquire.pesc.conditioning import blocks_of, limits_of
+from calamint.acquire.pesc.ep import propagate
 from calamint.acquire.rejection import grid_truth
-from calamint.model import Data, believe
-from calamint.model.anchored import Anchored
+from calamint.model import Data, fit
 
 RNG = np.random.default_rng
 
@@ -57,7 +56,7 @@ def information(constraints=("c >= 0", "-1 <= d <= 1"), count=8, samples=3, solu
         name: Data(inputs, np.sin((3 + i) * inputs.sum(1) + i), np.full(count, np.nan))
         for i, name in enumerate(problem.functions)
     }
-    belief = believe(problem, cm.Model(samples=samples, **model), data, RNG(1))
+    belief = fit(problem, cm.Model(samples=samples, **model), data, RNG(1))
     return PESC(solutions).prepare(belief, Incumbent(np.full(2, 0.5), None), RNG(2)), inputs
 
 
@@ -80,25 +79,25 @@ def test_gradients_of_single_functions_match_finite_differences():
     x = RNG(3).random((4, 2))
     for i in range(3):
         wanted = np.eye(3)[i]
-        _, gradient = utility.conditioned.gains_gradient(x, wanted)
+        _, gradient = utility.gains.values_gradient(x, wanted)
         step = 1e-5
         for d in range(2):
             shift = step * np.eye(2)[d]
-            above, below = (utility.conditioned.gains(x + s)[:, i] for s in (shift, -shift))
+            above, below = (utility.gains.values(x + s)[:, i] for s in (shift, -shift))
             assert np.allclose(gradient[:, d], (above - below) / (2 * step), rtol=1e-3, atol=1e-4)
 
 
 def test_gains_do_not_depend_on_the_batch():
     utility, _ = information()
     x = RNG(3).random((30, 2))
-    alone = np.array([utility.gains(point[None])[0] for point in x])
-    assert np.allclose(utility.gains(x), alone, rtol=1e-7, atol=1e-9)
+    alone = np.array([utility.shares(point[None])[0] for point in x])
+    assert np.allclose(utility.shares(x), alone, rtol=1e-7, atol=1e-9)
 
 
 def test_gains_are_finite_everywhere_also_at_solutions_and_data():
     utility, inputs = information(noise=0, solutions=50, samples=10)
     x = np.vstack([RNG(3).random((200, 2)), inputs, utility.solutions, utility.solutions + 1e-7])
-    gains = utility.gains(x.clip(0, 1))
+    gains = utility.shares(x.clip(0, 1))
     assert np.all(np.isfinite(gains))
     assert gains.min() > -0.05 * math.log(2)
     assert np.all(np.isfinite(utility.value_gradient(x.clip(0, 1))[1]))
@@ -125,8 +124,8 @@ def test_gradients_close_to_a_solution():
 
 def test_nothing_is_left_to_learn_at_noise_free_measurements():
     utility, inputs = information(noise=0)
-    assert np.all(np.abs(utility.gains(inputs)) < 0.05)
-    assert utility.gains(RNG(3).random((200, 2))).max() > 0.2
+    assert np.all(np.abs(utility.shares(inputs)) < 0.05)
+    assert utility.shares(RNG(3).random((200, 2))).max() > 0.2
 
 
 def test_the_report_counts_what_happened():
@@ -147,9 +146,8 @@ def test_one_solution_does_not_change_another():
     z = np.linspace(0.03, 0.97, 9)[:, None]
 
     def sites_of(points):
-        functions = [
-            Anchored.of(f.process, np.vstack([z, points])) for f in belief.functions.values()
-        ]
+        everything = np.vstack([z, points])
+        functions = [f.process.joint(everything) for f in belief.functions.values()]
         return propagate(blocks_of(functions, limits, len(z), np.zeros(len(points), dtype=int)))
 
     together = sites_of(solutions)
@@ -167,10 +165,10 @@ def test_no_feasible_path_falls_back_to_feasibility():
         "f": Data(inputs, inputs[:, 0], unknown),
         "c": Data(inputs, np.sin(6 * inputs[:, 0]), unknown),
     }
-    belief = believe(problem, cm.Model(samples=3), data, RNG(0))
+    belief = fit(problem, cm.Model(samples=3), data, RNG(0))
     utility = PESC().prepare(belief, Incumbent(np.full(1, 0.5), None), RNG(1))
     assert utility.report.feasible == 0
-    gains = utility.gains(np.linspace(0, 1, 50)[:, None])
+    gains = utility.shares(np.linspace(0, 1, 50)[:, None])
     assert np.all(np.isfinite(gains))
     assert gains[:, 1].max() > 0
 
@@ -184,10 +182,10 @@ def test_known_functions_take_part_and_have_no_gain():
     )
     inputs = np.array([[0.1], [0.4], [0.9]])
     data = {"c": Data(inputs, np.array([-1.0, -0.3, 1.0]), np.full(3, np.nan))}
-    belief = believe(problem, cm.Model(samples=4), data, RNG(0))
+    belief = fit(problem, cm.Model(samples=4), data, RNG(0))
     utility = PESC().prepare(belief, Incumbent(np.full(1, 0.5), None), RNG(1))
     x = np.linspace(0.01, 0.99, 99)[:, None]
-    gains = utility.gains(x)
+    gains = utility.shares(x)
     assert np.all(gains[:, 0] == 0)
     assert np.all(np.isfinite(gains))
     # The constraint is worth most where it may become feasible, between 0.4 and 0.9.

@@ -99,7 +99,7 @@ def written(job: cm.Job) -> dict[str, Any]:
         "resources": list(job.resources),
         "bits": job.bits,
         "cost": job.cost,
-        "scores": job.values,
+        "scores": job.scores,
         "update": job.update,
     }
 
@@ -349,7 +349,7 @@ def interrupted() -> Scenario:
         4: lambda study: study.enqueue("c", {"x1": 3.0, "x2": 3.0}),
         7: add,
     }
-    settings = {"model": MAP, "rationality": 0.5, "attempts": 2}
+    settings = {"model": MAP, "rationality": 0.5, "retries": 1}
     return Scenario(problem, measure, 20, settings, {"f": 2.0}, script)
 
 

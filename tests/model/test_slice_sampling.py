@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.model.conftest import evidence
+from tests.model.conftest import likelihood
 
-from calamint.model.fit import log_posterior, most_probable
-from calamint.model.hyper import Prior
-from calamint.model.sample import draw_samples
+from calamint.model.hyperparameters import Prior
+from calamint.model.map_estimate import log_posterior, most_probable
+from calamint.model.slice_sampling import draw_samples
 
 
 def plain_slice_chains(evidence_, prior, chains, steps, rng):
@@ -67,7 +67,7 @@ def assert_same_distribution(draws, reference):
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_draws_agree_with_quadrature_over_two_entries(noise):
-    e = evidence(count=8, dimension=1, noise=noise)
+    e = likelihood(count=8, dimension=1, noise=noise)
     fixed = np.array([np.nan, np.nan, np.log(0.01 + noise**2), 0.0])
     prior = Prior.standard(1, fixed)
     draws = draw_samples(e, prior, 2000, np.random.default_rng(0))[:, :2]
@@ -88,7 +88,7 @@ def test_draws_agree_with_quadrature_over_two_entries(noise):
 
 @pytest.mark.parametrize(("dimension", "count", "steps"), [(2, 15, 6000), (12, 20, 2500)])
 def test_draws_agree_with_a_long_reference_run(dimension, count, steps):
-    e = evidence(count=count, dimension=dimension, noise=0.1)
+    e = likelihood(count=count, dimension=dimension, noise=0.1)
     prior = Prior.standard(dimension)
     reference = plain_slice_chains(e, prior, 24, steps, np.random.default_rng(1))[steps // 5 :]
     cold = draw_samples(e, prior, 600, np.random.default_rng(2))
@@ -99,9 +99,9 @@ def test_draws_agree_with_a_long_reference_run(dimension, count, steps):
 
 def test_warm_starts_from_other_data_forget_them():
     """Draws given the first half of the data are a fair start for draws given all of them."""
-    e = evidence(count=20, noise=0.1)
+    e = likelihood(count=20, noise=0.1)
     prior = Prior.standard(2)
-    half = evidence(count=20, noise=0.1, seed=0)
+    half = likelihood(count=20, noise=0.1, seed=0)
     half = type(half)(
         half.kernel,
         type(half.data)(half.data.inputs[:10], half.data.values[:10], half.data.noise[:10]),
@@ -117,23 +117,23 @@ def test_warm_starts_from_other_data_forget_them():
 
 def test_fixed_entries_stay_fixed():
     fixed = np.array([np.nan, np.nan, np.nan, -np.inf, np.nan])
-    draws = draw_samples(evidence(), Prior.standard(2, fixed), 5, np.random.default_rng(0))
+    draws = draw_samples(likelihood(), Prior.standard(2, fixed), 5, np.random.default_rng(0))
     assert np.all(draws[:, 3] == -np.inf)
     assert np.all(draws[:, :3].std(0) > 0)
     everything = np.array([0.1, 0.2, 0.3, -4.0, 0.0])
-    draws = draw_samples(evidence(), Prior.standard(2, everything), 5, np.random.default_rng(0))
+    draws = draw_samples(likelihood(), Prior.standard(2, everything), 5, np.random.default_rng(0))
     assert np.array_equal(draws, np.repeat(everything[None], 5, axis=0))
 
 
 def test_without_data_the_draws_are_the_prior():
     prior = Prior.standard(2)
-    draws = draw_samples(evidence(count=0), prior, 4000, np.random.default_rng(0))
+    draws = draw_samples(likelihood(count=0), prior, 4000, np.random.default_rng(0))
     assert np.all(np.abs(draws.mean(0) - prior.centre) < 4.5 * prior.spread / np.sqrt(4000) + 0.15)
 
 
 def test_the_most_probable_is_a_maximum_and_the_gradient_vanishes_there():
     for use_prior in (True, False):
-        e = evidence(count=20, noise=0.2)
+        e = likelihood(count=20, noise=0.2)
         prior = Prior.standard(2)
         best = most_probable(e, prior, np.random.default_rng(0), use_prior=use_prior)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from calamint.model.probability import log_probability, log_probability_gradient
+from calamint.model.interval_probability import log_probability, log_probability_gradient
 
 INTERVALS = [(0.0, math.inf), (-math.inf, 0.5), (-1.0, 1.0), (0.3, 0.300001)]
 

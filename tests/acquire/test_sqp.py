@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from calamint.acquire.pesc.program import Local, minimise
+from calamint.acquire.sqp import LocalModel, minimise
 
 
 def quadratic_problems(count: int, dimension: int, limits: int, seed: int):
@@ -21,7 +21,7 @@ def quadratic_problems(count: int, dimension: int, limits: int, seed: int):
         apart = x - centre[which]
         bent = (hessian[which] @ apart[..., None])[..., 0]
         margins = (slopes[which] @ x[..., None])[..., 0] + offset[which]
-        return Local(0.5 * (apart * bent).sum(-1), bent, margins, slopes[which])
+        return LocalModel(0.5 * (apart * bent).sum(-1), bent, margins, slopes[which])
 
     return look
 
@@ -63,7 +63,7 @@ def test_a_curved_limit_holds_with_equality():
     def look(which, x):
         apart = x - 0.5
         margins = 0.09 - (apart**2).sum(-1, keepdims=True)
-        return Local(x.sum(-1), np.ones_like(x), margins, -2 * apart[:, None, :])
+        return LocalModel(x.sum(-1), np.ones_like(x), margins, -2 * apart[:, None, :])
 
     starts = np.array([[0.5, 0.5], [0.9, 0.1], [0.0, 0.0], [1.0, 1.0]])
     found = minimise(look, starts, 1e-6)
@@ -85,7 +85,7 @@ def test_where_nothing_is_feasible_the_least_violated_point_is_returned():
     def look(which, x):
         margins = np.stack([x[:, 0] - 0.6, 0.4 - x[:, 0]], axis=1)
         slopes = np.repeat(np.array([[[1.0], [-1.0]]]), len(x), axis=0)
-        return Local(x[:, 0], np.ones_like(x), margins, slopes)
+        return LocalModel(x[:, 0], np.ones_like(x), margins, slopes)
 
     found = minimise(look, np.array([[0.0], [1.0]]), 1e-6)
     assert found.violation == pytest.approx([0.2, 0.2], abs=1e-6)
@@ -94,7 +94,7 @@ def test_where_nothing_is_feasible_the_least_violated_point_is_returned():
 def test_values_that_are_not_numbers_end_a_problem_where_it_was():
     def look(which, x):
         value = np.where(x[:, 0] < 0.3, np.nan, x[:, 0])
-        return Local(value, np.ones_like(x), np.empty((len(x), 0)), np.empty((len(x), 0, 1)))
+        return LocalModel(value, np.ones_like(x), np.empty((len(x), 0)), np.empty((len(x), 0, 1)))
 
     found = minimise(look, np.array([[0.9]]), 1e-6)
     assert 0.3 <= found.points[0, 0] < 0.9

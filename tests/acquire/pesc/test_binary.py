@@ -10,7 +10,7 @@ import accuracy
 import calamint as cm
 from calamint.acquire import ACQUISITIONS, PESC, Incumbent
 from calamint.acquire.rejection import grid_truth
-from calamint.model import Data, believe
+from calamint.model import Data, fit
 
 
 @pytest.mark.parametrize("name", ["5 and 12 verdicts", "5 and 12 firm verdicts"])
@@ -34,8 +34,8 @@ def test_gains_of_verdicts_agree_with_counting(name):
 
 @pytest.mark.parametrize("constraints", [["c"], ["c", "d >= 0"], ["d <= 0.5", "c", "e"]])
 @pytest.mark.parametrize("hyperparameters", ["sampled", "map"])
-@pytest.mark.parametrize("diverging", [False, True])
-def test_gradients_match_finite_differences(constraints, hyperparameters, diverging):
+@pytest.mark.parametrize("kl", [False, True])
+def test_gradients_match_finite_differences(constraints, hyperparameters, kl):
     problem = cm.Problem(
         {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=constraints
     )
@@ -47,9 +47,9 @@ def test_gradients_match_finite_differences(constraints, hyperparameters, diverg
             values = (values > 0).astype(float)
         data[name] = Data(inputs, values, np.full(9, np.nan))
     model = cm.Model(hyperparameters=hyperparameters, samples=3)
-    belief = believe(problem, model, data, RNG(1))
+    belief = fit(problem, model, data, RNG(1))
     utility = PESC(12).prepare(belief, Incumbent(np.full(2, 0.5), None), RNG(2))
-    utility = utility.diverging() if diverging else utility
+    utility = utility.by_kl() if kl else utility
     x = RNG(3).random((8, 2))
     value, gradient = utility.value_gradient(x)
     assert np.allclose(value, utility.value(x), rtol=1e-10, atol=1e-12)
@@ -78,7 +78,7 @@ def test_an_optimum_behind_a_verdict_is_found(tasks):
         values = {"f": job.params["x"] + job.params["y"], "works": region(job.params)}
         measures = problem.tasks[job.task].measures
         optimizer.tell(job, {name: values[name] for name in measures})
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+    assert all(decision.update != "fallback" for decision in optimizer.decisions)
     found = optimizer.recommend(delta=0.2)
     assert 0.45 < found.params["x"] + 0.2 * found.params["y"] < 0.75
     assert found.params["y"] < 0.2
@@ -101,7 +101,7 @@ def test_every_method_works_with_verdicts(name):
         job = optimizer.ask()
         x = job.params["x"]
         optimizer.tell(job, {"f": x, "works": x > 0.4, "c": x**2})
-    assert all(decision.kind != "fallback" for decision in optimizer.decisions)
+    assert all(decision.update != "fallback" for decision in optimizer.decisions)
     assert all(decision.warnings == () for decision in optimizer.decisions)
 
 
@@ -111,7 +111,7 @@ def test_partial_updates_see_new_verdicts():
     for _ in range(12):
         job = optimizer.ask()
         optimizer.tell(job, {"f": job.params["x"], "works": job.params["x"] > 0.4})
-    kinds = [decision.kind for decision in optimizer.decisions]
+    kinds = [decision.update for decision in optimizer.decisions]
     assert kinds[3] == "full"
     assert set(kinds[4:]) == {"partial"}
     late = [record.params["x"] for record in optimizer.history[6:]]

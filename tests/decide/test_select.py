@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from calamint.acquire import Utility
-from calamint.acquire.candidates import space_filling
-from calamint.decide.costs import Fixed
-from calamint.decide.maximise import Contender, ascend, discrete_neighbours, maximise
+from calamint.acquire import Utility, space_filling
+from calamint.decide.ascend import ascend, discrete_neighbours
+from calamint.decide.select import Competitor, maximise
+from calamint.model import FixedCost
 from calamint.problem import Choice, Integer, Real, Space
 
 
@@ -26,10 +26,10 @@ class Bowl(Utility):
 
 def best_of(utility, space):
     """The best input of the only task."""
-    everything = [Contender("all", np.ones(1), Fixed(1.0))]
+    everything = [Competitor("all", np.ones(1), FixedCost(1.0))]
     near = np.empty((0, space.dimension))
     (found,) = maximise(utility, everything, space, near, np.random.default_rng(0))
-    return found.point, found.height
+    return found.point, found.score
 
 
 def test_a_peak_inside_and_one_outside_the_box_are_found():

@@ -1,0 +1,66 @@
+"""Storages that an earlier version wrote: brought up to date, and going on as before."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.run.histories.__main__ import environment
+
+import calamint as cm
+from calamint.decide import VirtualClock
+
+STORED = Path(__file__).parent / "stored"
+HISTORIES = Path(__file__).parent / "histories"
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """The toy problem after fourteen jobs and one added measurement, as schema 0001 stored it."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((STORED / "v0001.sql").read_text())
+    return f"sqlite:///{path}"
+
+
+def test_a_study_of_schema_0001_goes_on_where_it_stopped(storage):
+    """The recommendation and the next job are those that the earlier version answered with."""
+    study = cm.Study.load(storage, clock=VirtualClock({"full": 1.0, "partial": 0.1}))
+    assert len(study.history) == 15
+    assert study.jobs[0].values == {"f": 0.9565364226186497}
+    assert study.history[0].errors == {"f": pytest.approx(0.001)}
+    recorded = json.loads((HISTORIES / "coupled.json").read_text())["environment"]
+    if recorded != environment():
+        pytest.skip("the last digits of this machine are others")
+    found = study.recommend()
+    assert found.params == pytest.approx({"x1": 0.1414926544633208, "x2": 0.45536449899023446})
+    assert found.objective == pytest.approx(0.5743868856663947)
+    job = study.ask()
+    assert (job.task, job.update) == ("c1", "partial")
+    assert job.params == pytest.approx({"x1": 0.03373219138779651, "x2": 0.4101263754359978})
+    assert job.scores == pytest.approx(
+        {"f": 0.3393138317615203, "c1": 0.7414082876466855, "c2": 0.039382670361255555}
+    )
+
+
+def test_settings_of_schema_0001_are_kept(storage):
+    study = cm.Study.load(storage)
+    assert study.settings.retries == 1  # two attempts
+    assert study.settings.rationality == 0.3
+    assert study.settings.model == cm.Model(samples=3)
+    assert study.settings.couple is False
+
+
+def test_tables_are_those_of_a_new_storage(storage, tmp_path):
+    cm.Study.load(storage).database.close()
+    cm.Study(cm.Problem({"x": cm.Real(0, 1)}, minimize="f"), f"sqlite:///{tmp_path / 'new.db'}")
+
+    def columns(path):
+        with sqlite3.connect(path) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return {
+                name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+                for (name,) in tables.fetchall()
+            }
+
+    assert columns(tmp_path / "old.db") == columns(tmp_path / "new.db")
