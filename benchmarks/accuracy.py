@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from calamint import Model, Problem, Real
-from calamint.acquire.pesc.gain import Conditioned, blocks_of, limits_of
-from calamint.acquire.pesc.points import SiteChoice, site_points
-from calamint.acquire.pesc.sites import propagate
-from calamint.acquire.pesc.solutions import draw_solutions
+from calamint.acquire.optima import draw_solutions
+from calamint.acquire.pesc.conditioning import blocks_of, condition, limits_of
+from calamint.acquire.pesc.ep import propagate
+from calamint.acquire.pesc.gains import Gains
+from calamint.acquire.pesc.sites import SiteChoice, site_points
 from calamint.acquire.rejection import Truth, grid_truth, regular_grid
-from calamint.model import Belief, Data, believe
-from calamint.model.anchored import Anchored
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
+from calamint.model import Belief, Data, fit
 from calamint.show.plots import save
 
 RESULTS = Path(__file__).parent / "results"
@@ -83,7 +83,7 @@ def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
         seen = (noisy > 0).astype(float) if name in verdicts else noisy
         data[name] = Data(grid[at], seen, np.full(count, np.nan))
     model = Model("se", "map", lengthscale=case.lengthscale, amplitude=amplitude, noise=noise)
-    return believe(problem, model, data, rng), grid
+    return fit(problem, model, data, rng), grid
 
 
 def gains_of(
@@ -92,14 +92,14 @@ def gains_of(
     """PESC's gains on the grid, and the share of solutions whose EP converged."""
     limits = limits_of(belief)
     z = site_points(belief, solutions, limits, choice, np.random.default_rng(0))
-    anchors = np.vstack([z, solutions])
-    functions = [Anchored.of(f.process, anchors) for f in belief.functions.values()]
-    owner = np.zeros(len(solutions), dtype=int)
-    blocks = blocks_of(functions, limits, len(z), owner)
+    points = np.vstack([z, solutions])
+    functions = [f.process.joint(points) for f in belief.functions.values()]
+    rows = np.zeros(len(solutions), dtype=int)
+    blocks = blocks_of(functions, limits, len(z), rows)
     sites = propagate(blocks)
     passfail = np.array([function.passfail for function in belief.functions.values()])
-    conditioned = Conditioned.of(functions, blocks, sites, owner, weights, passfail, diverging=True)
-    return conditioned.gains(grid), float(sites.converged.mean())
+    conditioned = condition(functions, blocks, sites, rows, weights, passfail, kl=True)
+    return Gains(conditioned).values(grid), float(sites.converged.mean())
 
 
 def exact_solutions(truth: Truth, grid: Array) -> tuple[Array, Array]:

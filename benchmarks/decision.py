@@ -8,6 +8,12 @@ hypercube points are given, the tool decides once and is told the result; its ne
 whole of it (models, solutions, maximisation), is timed. Methods take turns, on the same data, and
 ratios are medians of those within a repetition.
 Written to `results/decision.md`.
+
+    git worktree add ../before HEAD~1
+    .venv/bin/python benchmarks/decision.py --against ../before
+
+compares with the decisions of another commit instead: two processes take turns, on the same data.
+Written to `results/decision_against.md`.
 """
 
 import json
@@ -19,11 +25,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from calamint.testbed import CLASSIC
 from starts import starting_points
+
+if TYPE_CHECKING:
+    from calamint import Optimizer
 
 HERE = Path(__file__).parent
 SOLVED = CLASSIC["toy"]().coupled()
@@ -41,8 +51,8 @@ OURS = {
 }
 
 
-def ours(name: str, count: int, seed: int) -> dict[str, float]:
-    """Seconds of each stage of one of our decisions."""
+def prepared(name: str, count: int, seed: int) -> "Optimizer":
+    """An optimiser that has decided once, and knows N measurements."""
     from calamint import Model, Optimizer
     from calamint.acquire import PESC
 
@@ -53,11 +63,17 @@ def ours(name: str, count: int, seed: int) -> dict[str, float]:
     )
     for params in starting_points(SOLVED, seed, count - 1):
         optimizer.add(params, SOLVED.evaluate(params))
-    for _ in range(2):
-        suggestion = optimizer.ask()
-        assert suggestion is not None
-        optimizer.tell(suggestion, SOLVED.evaluate(suggestion.params))
-    return dict(optimizer.decisions[-1].seconds)
+    suggestion = optimizer.ask()
+    assert suggestion is not None
+    optimizer.tell(suggestion, SOLVED.evaluate(suggestion.params))
+    return optimizer
+
+
+def ours(name: str, count: int, seed: int) -> dict[str, float]:
+    """Seconds of each stage of one of our decisions."""
+    optimizer = prepared(name, count, seed)
+    optimizer.ask()
+    return dict(optimizer.decisions[-1].stage_seconds)
 
 
 def peer() -> None:
@@ -75,6 +91,59 @@ def peer() -> None:
             seconds = time.perf_counter() - begin
             tool.tell(task, params, SOLVED.evaluate(params))
         print(seconds, flush=True)
+
+
+def serve() -> None:
+    """Read [name, N, seed] lines, answer with the seconds of one of our decisions, as a whole."""
+    for line in sys.stdin:
+        optimizer = prepared(*json.loads(line))
+        begin = time.perf_counter()
+        optimizer.ask()
+        print(time.perf_counter() - begin, flush=True)
+
+
+def against(other: Path, repetitions: int = 2 * REPETITIONS) -> list[str]:
+    """Whole decisions of this commit as ratios to those of another checkout."""
+    servers = []
+    for folder in (HERE.parent, other):
+        environment = {**os.environ, "PYTHONPATH": str(folder.absolute() / "src")}
+        servers.append(
+            subprocess.Popen(
+                [sys.executable, __file__, "--serve"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+        )
+
+    def seconds(index: int, name: str, count: int, seed: int) -> float:
+        stdin, stdout = servers[index].stdin, servers[index].stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps([name, count, seed]) + "\n")
+        stdin.flush()
+        return float(stdout.readline())
+
+    lines = ["| N | method | here | there | ratio | middle half |", "|---|---|---|---|---|---|"]
+    for name in OURS:
+        for index in (0, 1):
+            seconds(index, name, 10, 99)  # the first decision pays for imports
+        for count in COMPARED:
+            pairs = []
+            for seed in range(repetitions):
+                order = (0, 1) if seed % 2 else (1, 0)
+                found = {index: seconds(index, name, count, seed) for index in order}
+                pairs.append((found[0], found[1]))
+            ratios = sorted(here / there for here, there in pairs)
+            here, there = (1000 * statistics.median(each) for each in zip(*pairs, strict=True))
+            low, middle, high = statistics.quantiles(ratios, n=4)
+            lines.append(
+                f"| {count} | {name} | {here:.0f} ms | {there:.0f} ms | {middle:.3f}"
+                f" | {low:.2f} – {high:.2f} |"
+            )
+            print(lines[-1], flush=True)
+    return lines
 
 
 def compare() -> list[str]:
@@ -162,5 +231,17 @@ def main() -> None:
     (HERE / "results" / "decision.md").write_text(text)
 
 
+def main_against(other: str) -> None:
+    lines = ["# A decision, against another commit", "", str(__doc__), *against(Path(other)), ""]
+    (HERE / "results" / "decision_against.md").write_text("\n".join(lines))
+
+
 if __name__ == "__main__":
-    peer() if "--peer" in sys.argv else main()
+    if "--peer" in sys.argv:
+        peer()
+    elif "--serve" in sys.argv:
+        serve()
+    elif "--against" in sys.argv:
+        main_against(sys.argv[sys.argv.index("--against") + 1])
+    else:
+        main()

@@ -22,8 +22,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 
 from calamint import Model, Optimizer, Task
-from calamint.decide.clock import VirtualClock
-from calamint.decide.simulate import simulate
+from calamint.decide import VirtualClock, simulate
 from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
 from rows import gather, median_interval, read
 from starts import starting_points
@@ -36,14 +35,14 @@ STARTS = 3
 class Method:
     """A way to split a problem into tasks, and to decide.
 
-    durations  seconds of each task          thinking  seconds of a decision, by kind
+    durations  seconds of each task          deciding  seconds of a decision, by its update
     """
 
     tasks: Mapping[str, Task]
     resources: Mapping[str, int]
     durations: Mapping[str, float]
     rationality: float | Literal["batch"] = math.inf
-    thinking: Mapping[str, float] = field(default_factory=dict)
+    deciding: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,19 +166,19 @@ def durations_experiment(fast: str) -> Experiment:
 
 
 def rationality_experiment() -> Experiment:
-    thinking = {"full": 8.0, "partial": 1.3}
+    deciding = {"full": 8.0, "partial": 1.3}
     names = ("f", "c1", "c2")
     lasts = {"f": 0.0, "c1": 2.0, "c2": 60.0}
-    separate = Method(apart("here", *names), {"here": 1}, lasts, thinking=thinking)
+    separate = Method(apart("here", *names), {"here": 1}, lasts, deciding=deciding)
     together = {"all": Task(measures=list(names), runs_on="here")}
     levels = {"∞": math.inf, "1": 1.0, "0.1": 0.1, "0": 0.0}
     return Experiment(
         "Toy problem for 15 minutes on one resource: f takes no time, c1 2 s, c2 60 s (the paper's"
-        f" Table 1). A full decision takes {thinking['full']} s and a partial one"
-        f" {thinking['partial']} s, about what the paper's did. Every task costs 1. δ = 0.05.",
+        f" Table 1). A full decision takes {deciding['full']} s and a partial one"
+        f" {deciding['partial']} s, about what the paper's did. Every task costs 1. δ = 0.05.",
         toy,
         {
-            "Coupled": Method(together, {"here": 1}, {"all": 62.0}, thinking=thinking),
+            "Coupled": Method(together, {"here": 1}, {"all": 62.0}, deciding=deciding),
             **{f"γ = {name}": replace(separate, rationality=γ) for name, γ in levels.items()},
         },
         "seconds",
@@ -204,7 +203,7 @@ def repetition(name: str, way: str, seed: int) -> list[Row]:
     method = experiment.methods[way]
     solved = experiment.solved(seed)
     problem = solved.problem.changed(tasks=method.tasks, resources=method.resources)
-    clock = VirtualClock(method.thinking)
+    clock = VirtualClock(method.deciding)
     optimizer = Optimizer(
         problem,
         model=experiment.model,
@@ -228,10 +227,10 @@ def repetition(name: str, way: str, seed: int) -> list[Row]:
     def look(at: int) -> Row:
         params = optimizer.recommend().params
         spent = {"full": 0.0, "partial": 0.0}
-        made = Counter(decision.kind for decision in optimizer.decisions)
+        made = Counter(decision.update for decision in optimizer.decisions)
         for decision in optimizer.decisions:
-            if decision.kind in spent:
-                spent[decision.kind] += decision.seconds["total"]
+            if decision.update in spent:
+                spent[decision.update] += decision.stage_seconds["total"]
         return Row(
             experiment=name,
             method=way,
@@ -287,7 +286,7 @@ def report(name: str, rows: list[Row]) -> str:
     }
     for function in functions:
         columns[f"mean of {function}"] = _mean_count(function)
-    if any(method.thinking != {} for method in experiment.methods.values()):
+    if any(method.deciding != {} for method in experiment.methods.values()):
         columns["full updates"] = lambda own: _updates(own, "full")
         columns["partial updates"] = lambda own: _updates(own, "partial")
         columns["measuring"] = lambda own: f"{_mean(_busy(row) for row in own):.0f} s"
@@ -374,7 +373,7 @@ def main() -> None:
             if (name, way, seed) not in done
         }
         # Real decision times are taken one at a time.
-        alone = any(method.thinking is None for method in experiment.methods.values())
+        alone = any(method.deciding is None for method in experiment.methods.values())
         gather(jobs, path, 1 if alone else options.processes, tell=lambda r: f"gap {r[-1].gap:.2e}")
     rows = read(path, Row)
     parts = [

@@ -149,7 +149,7 @@ def decision_times() -> str:
             for params in starting_points(solved, seed, 20):
                 made.optimizer.add(params, solved.evaluate(params, *solved.problem.tasks))
             made.ask()
-            times.append(1000 * made.optimizer.decisions[-1].seconds["total"])
+            times.append(1000 * made.optimizer.decisions[-1].stage_seconds["total"])
         median = statistics.median(times)
         lines.append(f"| {entry.method} | {median:.0f} | {min(times):.0f} – {max(times):.0f} |")
         print(lines[-1], flush=True)

@@ -23,9 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from calamint import Model
-from calamint.model import Belief, Data, believe
-from calamint.model.paths import draw_paths
-from calamint.model.posterior import Posterior
+from calamint.model import Belief, Data, fit
+from calamint.model.likelihood import GaussianLikelihood
 from calamint.testbed import toy
 
 HERE = Path(__file__).parent
@@ -54,9 +53,10 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def fit(how: str, data: dict[str, Data], warm: Belief | None = None) -> Belief:
+def fitted(how: str, data: dict[str, Data], before: Belief | None = None) -> Belief:
     model = Model(hyperparameters=how)  # type: ignore[arg-type]
-    return believe(SOLVED.problem, model, data, np.random.default_rng(0), warm and warm.starts())
+    start = before and before.hyperparameters()
+    return fit(SOLVED.problem, model, data, np.random.default_rng(0), start)
 
 
 def peer() -> None:
@@ -93,7 +93,7 @@ def compare() -> list[str]:
         return float(json.loads(process.stdout.readline()))  # type: ignore[union-attr]
 
     botorch(20, 99)  # the first fit pays for imports and caches, here and there
-    fit("sampled", data_of(20, 99))
+    fitted("sampled", data_of(20, 99))
     lines = [
         "| N | BoTorch MAP | MAP | ratio | 10 samples, cold | ratio | 10 samples, warm | ratio |",
         "|---|---|---|---|---|---|---|---|",
@@ -103,13 +103,13 @@ def compare() -> list[str]:
         for repetition in range(REPETITIONS):
             data = data_of(count, repetition)
             times["botorch"].append(botorch(count, repetition))
-            times["map"].append(seconds(lambda: fit("map", data)))  # noqa: B023
-            times["cold"].append(seconds(lambda: fit("sampled", data)))  # noqa: B023
+            times["map"].append(seconds(lambda: fitted("map", data)))  # noqa: B023
+            times["cold"].append(seconds(lambda: fitted("sampled", data)))  # noqa: B023
             fewer = {
                 name: Data(d.inputs[:-1], d.values[:-1], d.noise[:-1]) for name, d in data.items()
             }
-            before = fit("sampled", fewer)
-            times["warm"].append(seconds(lambda: fit("sampled", data, before)))  # noqa: B023
+            before = fitted("sampled", fewer)
+            times["warm"].append(seconds(lambda: fitted("sampled", data, before)))  # noqa: B023
         median = {name: statistics.median(values) for name, values in times.items()}
         cells = [f"{1000 * median['botorch']:.0f} ms"]
         for name in ("map", "cold", "warm"):
@@ -132,19 +132,19 @@ def growth() -> list[str]:
     x = rng.random((1000, 2))
     for count in GROWTH:
         data = data_of(count, 0)
-        belief = fit("map", data)
+        belief = fitted("map", data)
         theta = {
-            name: np.repeat(function.process.theta, 10, axis=0)  # type: ignore[union-attr]
+            name: np.repeat(function.process.theta, 10, axis=0)
             + 0.05 * rng.standard_normal((10, 5))
             for name, function in belief.functions.items()
         }
-        evidence = {name: _evidence(data, belief, name) for name in belief.functions}
-        stages = [seconds(lambda: fit("map", data))]  # noqa: B023
+        likelihoods = {name: _likelihood(data, belief, name) for name in belief.functions}
+        stages = [seconds(lambda: fitted("map", data))]  # noqa: B023
         warm = Belief(
             SOLVED.problem,
             {
                 name: type(function)(
-                    Posterior.of(evidence[name], theta[name]),
+                    likelihoods[name].posterior(theta[name]),
                     function.scaling,
                     function.low,
                     function.high,
@@ -152,17 +152,16 @@ def growth() -> list[str]:
                 for name, function in belief.functions.items()
             },
         )
-        stages.append(seconds(lambda: fit("sampled", data, warm)))  # noqa: B023
-        stages.append(seconds(lambda: [Posterior.of(evidence[n], theta[n]) for n in evidence]))  # noqa: B023
-        posteriors = [warm.functions[name].process for name in evidence]
+        stages.append(seconds(lambda: fitted("sampled", data, warm)))  # noqa: B023
+        stages.append(seconds(lambda: [likelihoods[n].posterior(theta[n]) for n in theta]))  # noqa: B023
+        posteriors = [warm.functions[name].process for name in theta]
         stages.append(seconds(lambda: [p.moments(x) for p in posteriors]))  # noqa: B023
         stages.append(seconds(lambda: [p.moments_gradient(x[:10]) for p in posteriors]))  # noqa: B023
         one = posteriors[1]
-        assert isinstance(one, Posterior)
         value = np.zeros(10)
         stages.append(seconds(lambda: one.append(x[0], value, one.noise)))  # noqa: B023
-        stages.append(seconds(lambda: draw_paths(one, 10, rng)))  # noqa: B023
-        paths = draw_paths(one, 10, rng)
+        stages.append(seconds(lambda: one.paths(np.arange(10), rng)))  # noqa: B023
+        paths = one.paths(np.arange(10), rng)
         stages.append(seconds(lambda: paths.values(x)))  # noqa: B023
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cells = " | ".join(f"{1000 * stage:.1f}" for stage in stages)
@@ -171,12 +170,11 @@ def growth() -> list[str]:
     return lines
 
 
-def _evidence(data: dict[str, Data], belief: Belief, name: str):  # type: ignore[no-untyped-def]
-    from calamint.model.likelihood import Evidence
-
+def _likelihood(data: dict[str, Data], belief: Belief, name: str) -> GaussianLikelihood:
     function = belief.functions[name]
-    kernel = function.process.kernel  # type: ignore[union-attr]
-    return Evidence(kernel, data[name], function.scaling, SOLVED.problem.space.owner)
+    assert function.kernel is not None
+    owner = SOLVED.problem.space.owner
+    return GaussianLikelihood(function.kernel, data[name], function.scaling, owner)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 import harness
 from calamint import Model, Problem, Real
-from calamint.problem.parameters import Array
+from calamint.arrays import Array
 from calamint.testbed import CLASSIC, SolvedProblem
 from contestants import CalamintMaker
 
