@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from calamint.arrays import Array
 from calamint.problem import Problem, Real, Task
-from calamint.problem.parameters import Array
 from calamint.testbed.solved import Function, SolvedProblem
 
 

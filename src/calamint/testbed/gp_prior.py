@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from calamint.arrays import Array
 from calamint.problem import Problem, Real, Task
-from calamint.problem.parameters import Array
 from calamint.testbed.solved import Function, SolvedProblem
 
 _JITTER = 1e-8  # relative to the prior variance; keeps 1000 close points factorisable

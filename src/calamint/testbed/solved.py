@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
+from calamint.arrays import Array
 from calamint.problem import Constraint, Params, Problem
-from calamint.problem.parameters import Array
 
 Function = Callable[[Array], Array]
 
