@@ -27,7 +27,7 @@ from calamint.acquire.pesc.conditioning import blocks_of, condition, limits_of
 from calamint.acquire.pesc.ep import propagate
 from calamint.acquire.pesc.gains import Gains
 from calamint.acquire.pesc.sites import SiteChoice, site_points
-from calamint.acquire.rejection import Truth, grid_truth, regular_grid
+from calamint.acquire.rejection import GridGains, grid_gains, regular_grid
 from calamint.arrays import Array
 from calamint.model import Belief, Data, fit
 from calamint.show.plots import save
@@ -53,13 +53,13 @@ CASES = {
     "7 and 3": Case(1, ("c >= 0",), (7, 3), 200, 0.1),
     "3 and 10": Case(1, ("c >= 0",), (3, 10), 200, 0.1),
     "interval": Case(1, ("-0.7 <= c <= 0.7",), (5, 5), 200, 0.1),
-    "5 and 12 verdicts": Case(1, ("c",), (5, 12), 200, 0.1),
-    "5 and 12 firm verdicts": Case(1, ("c",), (5, 12), 200, 0.1, behind=5.0),
+    "5 and 12 outcomes": Case(1, ("c",), (5, 12), 200, 0.1),
+    "5 and 12 firm outcomes": Case(1, ("c",), (5, 12), 200, 0.1, behind=5.0),
     "2-D, K = 2": Case(2, ("c >= 0", "d >= 0"), (8, 8, 8), 400, 0.25),
     "2-D, K = 3": Case(2, ("c >= 0", "d >= 0", "e >= 0"), (8, 8, 8, 8), 400, 0.25),
 }
 
-DRAWN = ("5 joint", "7 and 3", "3 and 10", "interval", "5 and 12 verdicts")
+DRAWN = ("5 joint", "7 and 3", "3 and 10", "interval", "5 and 12 outcomes")
 
 
 def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
@@ -72,17 +72,19 @@ def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
     covariance = np.exp(-0.5 * squared / case.lengthscale**2) + 1e-8 * np.eye(len(grid))
     root = np.linalg.cholesky(covariance)
     joint = rng.permutation(len(grid))
-    verdicts = problem.judged
-    amplitude = {name: case.behind if name in verdicts else 1.0 for name in problem.functions}
-    noise = {name: 0.01 for name in problem.functions if name not in verdicts}
+    outcomes = problem.binary
+    amplitude = {name: case.behind if name in outcomes else 1.0 for name in problem.functions}
+    noise = {name: 0.01 for name in problem.functions if name not in outcomes}
     data = {}
     for name, count in zip(problem.functions, case.counts, strict=True):
         values = amplitude[name] * (root @ rng.standard_normal(len(grid)))
         at = joint[:count] if len(set(case.counts)) == 1 else rng.permutation(len(grid))[:count]
-        noisy = values[at] + (1.0 if name in verdicts else 0.1) * rng.standard_normal(count)
-        seen = (noisy > 0).astype(float) if name in verdicts else noisy
+        noisy = values[at] + (1.0 if name in outcomes else 0.1) * rng.standard_normal(count)
+        seen = (noisy > 0).astype(float) if name in outcomes else noisy
         data[name] = Data(grid[at], seen, np.full(count, np.nan))
-    model = Model("se", "map", lengthscale=case.lengthscale, amplitude=amplitude, noise=noise)
+    model = Model(
+        "se", "map", lengthscale=case.lengthscale, amplitude=amplitude, noise_variance=noise
+    )
     return fit(problem, model, data, rng), grid
 
 
@@ -97,19 +99,19 @@ def gains_of(
     rows = np.zeros(len(solutions), dtype=int)
     blocks = blocks_of(functions, limits, len(z), rows)
     sites = propagate(blocks)
-    passfail = np.array([function.passfail for function in belief.functions.values()])
-    conditioned = condition(functions, blocks, sites, rows, weights, passfail, kl=True)
+    binary = np.array([function.binary for function in belief.functions.values()])
+    conditioned = condition(functions, blocks, sites, rows, weights, binary, kl=True)
     return Gains(conditioned).values(grid), float(sites.converged.mean())
 
 
-def exact_solutions(truth: Truth, grid: Array) -> tuple[Array, Array]:
+def exact_solutions(truth: GridGains, grid: Array) -> tuple[Array, Array]:
     """Cells that may hold x*, the likeliest first, with their probabilities."""
     cells = np.argsort(-truth.cells, kind="stable")
     cells = cells[truth.cells[cells] > 2e-4]
     return grid[cells] + 1e-6, truth.cells[cells] / truth.cells[cells].sum()
 
 
-def compare(gains: Array, truth: Truth) -> list[float]:
+def compare(gains: Array, truth: GridGains) -> list[float]:
     """Correlation of the sum and of the constraints, truth at our best over the best truth, slopes
     of the objective and of the constraints."""
     total, true_total = gains.sum(1), truth.gains.sum(1)
@@ -174,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows: dict[tuple[str, str], list[list[float]]] = {}
         for seed in range(options.draws):
             belief, grid = belief_of(case, seed)
-            truth = grid_truth(belief, grid, options.paths, np.random.default_rng(seed))
+            truth = grid_gains(belief, grid, options.paths, np.random.default_rng(seed))
             if truth.infeasible > 0.9:
                 continue
             solutions, weights = exact_solutions(truth, grid)

@@ -139,7 +139,7 @@ def gp_prior_experiment() -> Experiment:
         (20, 40, 60, 80),
         repetitions=60,
         delta=0.05,
-        model=Model("se", "map", lengthscale=0.1, amplitude=1.0, noise=0.01),
+        model=Model("se", "map", lengthscale=0.1, amplitude=1.0, noise_variance=0.01),
     )
 
 

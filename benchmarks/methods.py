@@ -29,7 +29,7 @@ from starts import starting_points
 
 RESULTS = Path(__file__).parent / "results"
 POINT = Model(hyperparameters="map")
-PRIOR = Model("se", "map", lengthscale=0.1, amplitude=1.0, noise=0.01)
+PRIOR = Model("se", "map", lengthscale=0.1, amplitude=1.0, noise_variance=0.01)
 TITLES = {
     "pesc": "PESC",
     "eic": "EIC",

@@ -106,7 +106,8 @@ def compare() -> list[str]:
             times["map"].append(seconds(lambda: fitted("map", data)))  # noqa: B023
             times["cold"].append(seconds(lambda: fitted("sampled", data)))  # noqa: B023
             fewer = {
-                name: Data(d.inputs[:-1], d.values[:-1], d.noise[:-1]) for name, d in data.items()
+                name: Data(d.inputs[:-1], d.values[:-1], d.noise_variance[:-1])
+                for name, d in data.items()
             }
             before = fitted("sampled", fewer)
             times["warm"].append(seconds(lambda: fitted("sampled", data, before)))  # noqa: B023
@@ -173,8 +174,8 @@ def growth() -> list[str]:
 def _likelihood(data: dict[str, Data], belief: Belief, name: str) -> GaussianLikelihood:
     function = belief.functions[name]
     assert function.kernel is not None
-    owner = SOLVED.problem.space.owner
-    return GaussianLikelihood(function.kernel, data[name], function.scaling, owner)
+    parameter_index = SOLVED.problem.space.parameter_index
+    return GaussianLikelihood(function.kernel, data[name], function.scaling, parameter_index)
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def test_pending_jobs_are_not_suggested_again(name):
         constraints=solved.problem.constraints,
         resources={"here": 2},
     )
-    model = cm.Model(hyperparameters="map", noise=1e-6)
+    model = cm.Model(hyperparameters="map", noise_variance=1e-6)
     optimizer = cm.Optimizer(problem, method_of(name), model, seed=0)
     for _ in range(6):
         job = optimizer.ask()

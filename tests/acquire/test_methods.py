@@ -25,7 +25,7 @@ from calamint.acquire.entropy import EntropyReduction, MonteCarloEntropy
 from calamint.acquire.ev import ExcludedVolume
 from calamint.acquire.ieci import ConditionalImprovement
 from calamint.acquire.quadrature import clouds
-from calamint.acquire.rejection import grid_truth
+from calamint.acquire.rejection import grid_gains
 from calamint.decide.select import Competitor, maximise
 from calamint.model import Data, FixedCost, feasibility, fit
 from calamint.model.bivariate import bivariate_cdf, both_within
@@ -249,7 +249,7 @@ def test_gradients_match_finite_differences(method, constraints):
 def test_entropy_of_two_independent_places_can_be_worked_out():
     """Finding y at one of two places leaves a coin with chance Φ(y): on average ½ nat."""
     problem = cm.Problem(LINE, minimize="f")
-    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=1e-9)
+    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=1e-9)
     belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     places = np.array([[0.1], [0.9]])
     nodes, chances = np.polynomial.hermite_e.hermegauss(40)
@@ -265,7 +265,7 @@ def test_monte_carlo_entropy_agrees_with_rejection_sampling():
     """The same information seen from the other side: H[y] − H[y | x*] on a grid."""
     belief = belief_of(["c >= 0"], samples=1, space=LINE, count=3)
     grid = np.linspace(0.05, 0.95, 10)[:, None]
-    truth = grid_truth(belief, grid, 200_000, RNG(0)).gains
+    truth = grid_gains(belief, grid, 200_000, RNG(0)).gains
     nodes, chances = np.polynomial.hermite_e.hermegauss(15)
     normals = RNG(1).standard_normal((4000, 2, 12))
     utility = EntropyReduction(belief, grid, normals, nodes, chances / chances.sum())
@@ -307,7 +307,7 @@ def test_thompson_points_are_where_the_optimum_may_be():
     """As often in each third of the line as draws on a grid have their optimum there."""
     belief = belief_of(["c >= 0"], samples=2, space=LINE, count=4)
     grid = np.linspace(0.0, 1.0, 61)[:, None]
-    cells = np.mean([grid_truth(belief, grid, 40_000, RNG(0), j).cells for j in range(2)], axis=0)
+    cells = np.mean([grid_gains(belief, grid, 40_000, RNG(0), j).cells for j in range(2)], axis=0)
     draws = 300
     rng = RNG(5)
     incumbent = Incumbent(np.array([0.5]), None)
@@ -324,7 +324,7 @@ def test_thompson_points_are_where_the_optimum_may_be():
 def hidden_bump(method, tasks):
     """Feasible only in a narrow bump that no early input meets."""
     problem = cm.Problem(LINE, minimize="f", constraints=["c >= 0"], tasks=tasks)
-    model = cm.Model(hyperparameters="map", noise=1e-8)
+    model = cm.Model(hyperparameters="map", noise_variance=1e-8)
     optimizer = cm.Optimizer(problem, method, model, seed=1)
     jobs = []
     for _ in range(14):
@@ -349,7 +349,7 @@ def test_without_feasible_draws_the_search_goes_on(method):
     problem = cm.Problem(
         {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=["c >= 0"]
     )
-    model = cm.Model(hyperparameters="map", noise=1e-8)
+    model = cm.Model(hyperparameters="map", noise_variance=1e-8)
     optimizer = cm.Optimizer(problem, method, model, seed=0)
     for _ in range(8):
         job = optimizer.ask()

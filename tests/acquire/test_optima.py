@@ -23,7 +23,9 @@ def belief_of(
         name: Data(inputs, low + rng.standard_normal(count), np.full(count, np.nan))
         for name in problem.measured
     }
-    model = Model(hyperparameters="map", lengthscale=lengthscale, amplitude=1.0, noise=0.01)
+    model = Model(
+        hyperparameters="map", lengthscale=lengthscale, amplitude=1.0, noise_variance=0.01
+    )
     return fit(problem, model, data, rng)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import calamint as cm
 from calamint.acquire import RS, RSDG, Incumbent
-from calamint.acquire.rejection import grid_truth, regular_grid
+from calamint.acquire.rejection import grid_gains, regular_grid
 from calamint.model import Data, fit
 from calamint.problem import Space
 from calamint.testbed import toy
@@ -18,10 +18,10 @@ RNG = np.random.default_rng
 def test_two_independent_cells_can_be_worked_out():
     """f at two far points is N(0, 1) each; given that one is lower, its variance is 1 − 1/π."""
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
-    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=0.01)
+    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=0.01)
     belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     draws = 200_000
-    truth = grid_truth(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
+    truth = grid_gains(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
     expected = 0.5 * math.log(1.01) - 0.5 * math.log(1 - 1 / math.pi + 0.01)
     # A variance from n draws has a relative error of about √(2/n); here two cells of n/2.
     assert np.allclose(truth.gains[:, 0], expected, atol=4 * math.sqrt(2 / draws))
@@ -31,11 +31,11 @@ def test_two_independent_cells_can_be_worked_out():
 
 def test_draws_without_a_feasible_cell_are_left_out():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c >= 0"])
-    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise=0.01)
+    model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=0.01)
     data = {"f": Data.empty(1), "c": Data.empty(1)}
     belief = fit(problem, model, data, RNG(0))
     draws = 100_000
-    truth = grid_truth(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
+    truth = grid_gains(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
     assert abs(truth.infeasible - 0.25) < 4 * math.sqrt(0.25 * 0.75 / draws)
     assert truth.gains[0, 1] > 0.05  # the constraint tells where the solution is
 

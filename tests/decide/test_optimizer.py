@@ -119,7 +119,7 @@ def test_predictions_are_in_the_users_units():
     assert inside["f"].mean == pytest.approx(1000 + truth["f"], abs=0.01)
     assert inside["f"].probability is None
     assert inside["c"].mean == pytest.approx(truth["c"], abs=0.01)
-    assert 0 < inside["c"].deviation < 0.1
+    assert 0 < inside["c"].std < 0.1
     assert inside["c"].probability > 0.99
     assert inside.probability == pytest.approx(inside["c"].probability)
     assert optimizer.predict({"x": 0.9, "y": 0.9}).probability < 0.01
@@ -456,7 +456,9 @@ class TestGains:
 
     def test_pending_points_leave_little_to_learn(self):
         optimizer = cm.Optimizer(
-            problem(resources={"cpu": 2}), model=cm.Model(hyperparameters="map", noise=0), seed=0
+            problem(resources={"cpu": 2}),
+            model=cm.Model(hyperparameters="map", noise_variance=0),
+            seed=0,
         )
         run(optimizer, 5)
         job = optimizer.ask()

@@ -154,7 +154,7 @@ def toy_belief(count):
         hyperparameters="map",
         lengthscale=0.3,
         amplitude={"f": 1.0, "c1": 1.0, "c2": 1.0},
-        noise=1e-6,
+        noise_variance=1e-6,
     )
     return fit(CLASSIC["toy"]().problem, model, toy_data(count), RNG(0))
 
@@ -174,7 +174,7 @@ def test_a_pending_job_leaves_nothing_to_learn_at_its_point(fantasies):
             resources={"here": 4},
         ),
         PESC(50),
-        cm.Model(noise=0),
+        cm.Model(noise_variance=0),
         fantasies=fantasies,
         seed=1,
     )

@@ -60,14 +60,14 @@ HARD = {
 
 
 @pytest.mark.parametrize("hyperparameters", ["sampled", "map", "ml"])
-@pytest.mark.parametrize("noise", [None, 0.0])
+@pytest.mark.parametrize("noise_variance", [None, 0.0])
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_never_raise(case, noise, hyperparameters):
     inputs, values = HARD[case]
     data = data_of(inputs, values)
     belief = fit(
         problem(),
-        cm.Model(hyperparameters=hyperparameters, samples=4, noise=noise),
+        cm.Model(hyperparameters=hyperparameters, samples=4, noise_variance=noise),
         {"f": data, "c": data},
         RNG(0),
     )
@@ -86,11 +86,11 @@ def test_hard_data_never_raise(case, noise, hyperparameters):
     assert np.all(np.isfinite(feasibility.log_probability_by_sample_gradient(belief, x)[1]))
 
 
-@pytest.mark.parametrize("noise", [None, 0.0])
+@pytest.mark.parametrize("noise_variance", [None, 0.0])
 def test_five_hundred_points(noise):
     inputs = RNG(0).random((500, 2))
     data = data_of(inputs, smooth(inputs))
-    model = cm.Model(hyperparameters="map", noise=noise)
+    model = cm.Model(hyperparameters="map", noise_variance=noise)
     belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     x = RNG(1).random((100, 2))
     mean, deviation = belief.functions["f"].mixture(x)
@@ -101,7 +101,7 @@ def test_five_hundred_points(noise):
 def test_noise_free_smooth_data_need_little_jitter_and_are_met():
     inputs = RNG(0).random((60, 2))
     data = data_of(inputs, smooth(inputs))
-    model = cm.Model(kernel="se", lengthscale=1.0, amplitude=1.0, noise=0)
+    model = cm.Model(kernel="se", lengthscale=1.0, amplitude=1.0, noise_variance=0)
     belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     process = belief.functions["f"].process
     assert isinstance(process, Posterior)
@@ -116,7 +116,7 @@ def test_fixed_values_are_in_plain_units():
     inputs = RNG(0).random((5, 2))
     values = 100 + 10 * smooth(inputs)
     data = data_of(inputs, values)
-    model = cm.Model(kernel="se", lengthscale=0.3, amplitude=50.0, noise=4.0)
+    model = cm.Model(kernel="se", lengthscale=0.3, amplitude=50.0, noise_variance=4.0)
     belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     x = RNG(1).random((3, 2))
 
@@ -137,7 +137,10 @@ def test_a_dict_gives_values_by_function_and_the_rest_is_learnt():
     inputs = RNG(0).random((8, 2))
     data = data_of(inputs, smooth(inputs))
     model = cm.Model(
-        kernel={"c": "se"}, lengthscale={"c": [0.2, 0.4]}, noise={"f": 0.25}, hyperparameters="map"
+        kernel={"c": "se"},
+        lengthscale={"c": [0.2, 0.4]},
+        noise_variance={"f": 0.25},
+        hyperparameters="map",
     )
     belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     c, f = belief.functions["c"], belief.functions["f"]
@@ -224,7 +227,7 @@ def test_known_functions_are_exact_and_have_gradients():
 
 def test_believing_adds_what_is_expected():
     data = data_of(INPUTS[:6], smooth(INPUTS[:6]))
-    model = cm.Model(samples=3, noise=0)
+    model = cm.Model(samples=3, noise_variance=0)
     belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     point = np.array([0.9, 0.05])
     after = belief.fantasize(point, ["f"])
@@ -258,9 +261,9 @@ def test_same_seed_same_belief():
         ({"lengthscale": 0}, ["lengthscale is 0", "from 0.0001"]),
         ({"lengthscale": [0.1, -1]}, ["lengthscale is [0.1, -1]"]),
         ({"amplitude": "1"}, ["amplitude is '1'"]),
-        ({"noise": -1}, ["noise is -1", "from 0 to"]),
-        ({"noise": {"f": math.nan}}, ["noise is {'f': nan}"]),
-        ({"noise": [0.1]}, ["noise is [0.1]"]),
+        ({"noise_variance": -1}, ["noise_variance is -1", "from 0 to"]),
+        ({"noise_variance": {"f": math.nan}}, ["noise_variance is {'f': nan}"]),
+        ({"noise_variance": [0.1]}, ["noise_variance is [0.1]"]),
         ({"amplitude": 1e200}, ["amplitude is 1e+200"]),
         ({"lengthscale": 1e-300}, ["lengthscale is 1e-300"]),
         ({"kernel": 5}, ["kernel is 5"]),
@@ -277,7 +280,7 @@ def test_bad_settings_get_one_sentence(settings, words):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"noise": {"g": 0.1}}, ["noise has 'g'", "no task measures"]),
+        ({"noise_variance": {"g": 0.1}}, ["noise has 'g'", "no task measures"]),
         ({"lengthscale": [0.1, 0.2, 0.3]}, ["lengthscale is [0.1, 0.2, 0.3]", "2 parameters"]),
     ],
 )

@@ -15,12 +15,12 @@ values_strategy = st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=10).map(
 
 def test_data_grows_without_changing_the_old():
     first = Data.empty(2).append(np.array([0.1, 0.2]), 3.0)
-    second = first.append(np.array([0.3, 0.4]), 4.0, noise=0.5)
+    second = first.append(np.array([0.3, 0.4]), 4.0, noise_variance=0.5)
     assert len(first) == 1
     assert second.inputs.tolist() == [[0.1, 0.2], [0.3, 0.4]]
     assert second.values.tolist() == [3.0, 4.0]
-    assert math.isnan(second.noise[0])
-    assert second.noise[1] == 0.5
+    assert math.isnan(second.noise_variance[0])
+    assert second.noise_variance[1] == 0.5
 
 
 @given(values_strategy)

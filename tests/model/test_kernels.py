@@ -52,9 +52,9 @@ def test_frequencies_have_the_kernel_as_their_transform(kernel):
 
 
 def test_squared_differences_are_per_parameter_and_exact_for_close_points():
-    owner = np.array([0, 1, 1])
+    parameter_index = np.array([0, 1, 1])
     a = np.array([[0.1, 0.0, 1.0]])
     b = np.array([[0.4, 1.0, 0.0], [0.1 + 1e-12, 0.0, 1.0]])
-    squares = squared_differences(a, b, owner)
+    squares = squared_differences(a, b, parameter_index)
     assert np.allclose(squares[:, 0, 0], [0.09, 2.0])
     assert squares[0, 0, 1] == pytest.approx(1e-24, rel=1e-3)

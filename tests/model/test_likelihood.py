@@ -24,7 +24,7 @@ def dense_covariance(e, theta):
                     "matern52": (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
                 }[e.kernel.name]
             )
-    known = e.data.noise / e.scaling.scale**2
+    known = e.data.noise_variance / e.scaling.scale**2
     return matrix + np.diag(np.where(np.isnan(known), noise, known))
 
 

@@ -15,7 +15,7 @@ def joint_covariance(e, theta, x):
     both = Data(
         np.vstack([e.data.inputs, x]),
         np.zeros(len(e.data) + len(x)),
-        np.append(e.data.noise, np.zeros(len(x))),
+        np.append(e.data.noise_variance, np.zeros(len(x))),
     )
     return dense_covariance(replace(e, data=both), theta)
 
@@ -60,11 +60,11 @@ def test_gradients_match_finite_differences(kernel_name):
 
 
 def test_shared_length_scales_for_the_columns_of_a_choice():
-    e = replace(likelihood(dimension=3), owner=np.array([0, 1, 1]))
+    e = replace(likelihood(dimension=3), parameter_index=np.array([0, 1, 1]))
     theta = thetas(dimension=2, count=2)
     spread = np.column_stack([theta[:, [0, 1, 1]], theta[:, 2:]])
     shared = e.posterior(theta)
-    separate = replace(e, owner=np.arange(3)).posterior(spread)
+    separate = replace(e, parameter_index=np.arange(3)).posterior(spread)
     x = np.random.default_rng(0).random((5, 3))
     assert np.allclose(shared.moments_gradient(x)[2], separate.moments_gradient(x)[2])
     assert np.allclose(shared.moments(x), separate.moments(x))
@@ -85,7 +85,9 @@ def test_blocks_of_points_change_nothing():
 def test_appending_equals_refitting(kernel_name, known):
     e = likelihood(kernel_name, count=12, known=known)
     theta = thetas()
-    fewer = replace(e, data=Data(e.data.inputs[:-1], e.data.values[:-1], e.data.noise[:-1]))
+    fewer = replace(
+        e, data=Data(e.data.inputs[:-1], e.data.values[:-1], e.data.noise_variance[:-1])
+    )
     short = fewer.posterior(theta)
     noise = short.noise if known is None else np.full(3, known / e.scaling.scale**2)
     grown = short.append(e.data.inputs[-1], np.full(3, e.targets[-1]), noise)

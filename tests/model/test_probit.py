@@ -16,11 +16,11 @@ from calamint.model.slice_sampling import draw_samples
 RNG = np.random.default_rng
 
 
-def verdicts(passes, inputs):
+def outcomes(passes, inputs):
     count = len(passes)
     data = Data(np.asarray(inputs, float), np.asarray(passes, float), np.full(count, np.nan))
-    owner = np.arange(data.inputs.shape[1])
-    return ProbitLikelihood(KERNELS["matern52"], data, owner)
+    parameter_index = np.arange(data.inputs.shape[1])
+    return ProbitLikelihood(KERNELS["matern52"], data, parameter_index)
 
 
 def theta(lengthscale=0.3, amplitude=1.0, mean=0.0, columns=1):
@@ -29,10 +29,10 @@ def theta(lengthscale=0.3, amplitude=1.0, mean=0.0, columns=1):
 
 @pytest.mark.parametrize(("amplitude", "mean"), [(1.0, 0.0), (3.0, 0.5), (0.3, -1.0)])
 def test_moments_and_evidence_agree_with_weighted_draws(amplitude, mean):
-    """Draws of the latent function from its prior, each weighed by what it says of the verdicts."""
+    """Draws of the latent function from its prior, each weighed by what it says of the outcomes."""
     inputs = np.array([[0.1], [0.25], [0.5], [0.6], [0.9]])
     passes = np.array([1, 1, 0, 0, 1])
-    made = verdicts(passes, inputs)
+    made = outcomes(passes, inputs)
     at = theta(amplitude=amplitude, mean=mean)
     x = np.array([[0.1], [0.4], [0.55], [0.75]])
     places = np.vstack([inputs, x])
@@ -57,7 +57,7 @@ def test_moments_and_evidence_agree_with_weighted_draws(amplitude, mean):
 
 def test_slopes_of_the_likelihood():
     inputs = RNG(1).random((12, 2))
-    made = verdicts(inputs.sum(1) > 1, inputs)
+    made = outcomes(inputs.sum(1) > 1, inputs)
     at = theta(0.4, 1.5, 0.2, columns=2)[0]
     value, gradient = made.log_likelihood_gradient(at)
     assert value == pytest.approx(made.log_likelihood(at[None])[0])
@@ -66,12 +66,12 @@ def test_slopes_of_the_likelihood():
         step[index] = 1e-4
         there, here = made.log_likelihood(np.array([at + step, at - step]))
         assert gradient[index] == pytest.approx((there - here) / 2e-4, rel=1e-3, abs=1e-5)
-    assert gradient[3] == 0  # verdicts have no noise of their own to learn
+    assert gradient[3] == 0  # outcomes have no noise of their own to learn
 
 
 def test_each_sample_is_on_its_own():
     inputs = RNG(2).random((15, 2))
-    made = verdicts(inputs[:, 0] > 0.5, inputs)
+    made = outcomes(inputs[:, 0] > 0.5, inputs)
     samples = np.vstack([theta(0.2, 1, 0, 2), theta(1.0, 3, 0.5, 2), theta(5.0, 9, -2, 2)])
     together = made.sites(samples)
     for index in range(3):
@@ -94,7 +94,7 @@ def test_extreme_verdicts_give_finite_beliefs(pattern):
         "many": (np.sin(20 * inputs[:, 0]) > 0) if pattern == "many" else None,
         "none": np.empty(0),
     }[pattern]
-    made = verdicts(passes, inputs)
+    made = outcomes(passes, inputs)
     for at in (theta(0.05, 10.0, 5.0), theta(0.3), theta(90.0, 0.05, -5.0)):
         mean, variance = made.posterior(at).moments(np.linspace(0, 1, 7)[:, None])
         assert np.all(np.isfinite(mean))
@@ -108,7 +108,7 @@ def test_extreme_verdicts_give_finite_beliefs(pattern):
 def test_hyperparameters_are_learnt_from_verdicts():
     """A latent function that changes sign every quarter has a short length-scale."""
     inputs = RNG(5).random((60, 1))
-    made = verdicts(np.sin(4 * math.pi * inputs[:, 0]) > 0, inputs)
+    made = outcomes(np.sin(4 * math.pi * inputs[:, 0]) > 0, inputs)
     fixed = np.full(4, np.nan)
     fixed[-2] = -math.inf
     prior = Prior.standard(1, fixed)

@@ -17,7 +17,7 @@ def plain_slice_chains(evidence_, prior, chains, steps, rng):
     free = prior.free
     centre, spread = prior.centre[free], prior.spread[free]
 
-    def height(z):
+    def log_density(z):
         theta = prior.complete(centre + spread * z)
         inside = np.all((theta >= prior.low) & (theta <= prior.high) | ~free, axis=-1)
         values = np.full(len(z), -np.inf)
@@ -26,7 +26,7 @@ def plain_slice_chains(evidence_, prior, chains, steps, rng):
 
     start = most_probable(evidence_, prior, rng)[free]
     z = np.repeat(((start - centre) / spread)[None], chains, axis=0)
-    level, kept = height(z), []
+    level, kept = log_density(z), []
     for _ in range(steps):
         partner = rng.standard_normal(z.shape)
         threshold = level - rng.exponential(size=chains)
@@ -37,7 +37,7 @@ def plain_slice_chains(evidence_, prior, chains, steps, rng):
         while waiting.any():
             at = np.flatnonzero(waiting)
             proposal = z[at] * np.cos(angle[at, None]) + partner[at] * np.sin(angle[at, None])
-            value = height(proposal)
+            value = log_density(proposal)
             good = value > threshold[at]
             new[at[good]], new_level[at[good]] = proposal[good], value[good]
             waiting[at[good]] = False
@@ -104,9 +104,11 @@ def test_warm_starts_from_other_data_forget_them():
     half = likelihood(count=20, noise=0.1, seed=0)
     half = type(half)(
         half.kernel,
-        type(half.data)(half.data.inputs[:10], half.data.values[:10], half.data.noise[:10]),
+        type(half.data)(
+            half.data.inputs[:10], half.data.values[:10], half.data.noise_variance[:10]
+        ),
         half.scaling,
-        half.owner,
+        half.parameter_index,
     )
     before = draw_samples(half, prior, 600, np.random.default_rng(0))
     after = draw_samples(e, prior, 600, np.random.default_rng(1), warm=before)

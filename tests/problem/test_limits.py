@@ -39,7 +39,7 @@ def test_limits_are_read(text, name, low, high):
         (lambda: Constraint("c", math.nan, 2), ["nan", "not a number"]),
         (lambda: Constraint("c", 10**400), ["not a number"]),
         (lambda: Constraint("c"), ["no limit"]),
-        (lambda: Constraint("c", 5, 6, passfail=True), ["pass/fail and has limits"]),
+        (lambda: Constraint("c", 5, 6, binary=True), ["pass/fail and has limits"]),
         (lambda: Constraint("inf", 5), ["'inf'", "reads as a number"]),
     ],
 )
@@ -57,7 +57,7 @@ def test_limits_of_any_number_type_are_written_plainly():
 
 def test_a_bare_name_is_pass_or_fail():
     constraint = read_constraint(" converges ")
-    assert constraint.passfail
+    assert constraint.binary
     assert (constraint.low, constraint.high) == (0, math.inf)
     assert str(constraint) == "converges"
     assert constraint.met(True)

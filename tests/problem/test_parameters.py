@@ -123,10 +123,10 @@ def test_snap_moves_to_what_the_point_decodes_to(space, seed):
         assert np.array_equal(point[~discrete], moved[~discrete])
 
 
-def test_columns_and_owners():
+def test_columns_and_their_parameters():
     space = Space({"a": Real(0, 1), "b": Choice("x", "y", "z"), "c": Integer(1, 3)})
     assert space.dimension == 5
-    assert space.owner.tolist() == [0, 1, 1, 1, 2]
+    assert space.parameter_index.tolist() == [0, 1, 1, 1, 2]
     assert space.continuous.tolist() == [True, False, False, False, False]
     encoded = space.encode({"a": 0.25, "b": "y", "c": 2})
     assert encoded.tolist() == [0.25, 0, 1, 0, 0.5]

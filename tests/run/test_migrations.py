@@ -28,7 +28,7 @@ def test_a_study_of_schema_0001_goes_on_where_it_stopped(storage):
     study = cm.Study.load(storage, clock=VirtualClock({"full": 1.0, "partial": 0.1}))
     assert len(study.history) == 15
     assert study.jobs[0].values == {"f": 0.9565364226186497}
-    assert study.history[0].errors == {"f": pytest.approx(0.001)}
+    assert study.history[0].sem == {"f": pytest.approx(0.001)}
     recorded = json.loads((HISTORIES / "coupled.json").read_text())["environment"]
     if recorded != environment():
         pytest.skip("the last digits of this machine are others")

@@ -121,7 +121,7 @@ def test_a_study_suggests_what_an_optimizer_suggests():
 )
 def test_settings_are_restored(acquisition, tmp_path):
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    model = cm.Model("se", samples=4, noise={"f": 0.1}, lengthscale=[0.1, 0.2])
+    model = cm.Model("se", samples=4, noise_variance={"f": 0.1}, lengthscale=[0.1, 0.2])
     problem = decoupled() if not isinstance(acquisition, str) else toy().coupled().problem
     made = cm.Study(problem, url, acquisition=acquisition, model=model, delta=0.1, rationality=2.0)
     again = cm.Study.load(url)

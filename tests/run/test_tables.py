@@ -18,12 +18,12 @@ def test_tables_come_back_as_they_were(tmp_path):
             "x": cm.Real(0, 1),
         },
         maximize="seconds",
-        constraints=["load <= 1", "load_error <= 3", "works"],
+        constraints=["load <= 1", "load_sem <= 3", "works"],
     )
     study = quick(problem)
     rows = [
         ({"n": 2**53 + 1, "kind": "a, b", "x": 0.1}, {"seconds": (1.5, 0.25), "works": True}),
-        ({"n": 2**53 + 3, "kind": 3, "x": 1 / 3}, {"load": 0.5, "load_error": 2.0, "works": False}),
+        ({"n": 2**53 + 3, "kind": 3, "x": 1 / 3}, {"load": 0.5, "load_sem": 2.0, "works": False}),
         ({"n": 2**53 + 5, "kind": True, "x": 1e-17}, {"seconds": 123.0}),
     ]
     study.add_all(rows)
@@ -32,10 +32,10 @@ def test_tables_come_back_as_they_were(tmp_path):
     for source in (tmp_path / "m.csv", tmp_path / "m.json", study.table()):
         again = quick(problem)
         assert again.add_table(source) == 3
-        assert [(r.params, r.values, r.errors) for r in again.history] == [
-            (r.params, r.values, r.errors) for r in study.history
+        assert [(r.params, r.values, r.sem) for r in again.history] == [
+            (r.params, r.values, r.sem) for r in study.history
         ]
-    assert study.history[0].errors == {"seconds": 0.25}
+    assert study.history[0].sem == {"seconds": 0.25}
 
 
 @pytest.mark.parametrize(

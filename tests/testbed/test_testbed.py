@@ -154,7 +154,7 @@ def test_gp_prior_gradient_matches_finite_differences():
 
 
 def test_measurements_are_noisy_around_the_truth():
-    solved = gp_prior(1, seed=0, centres=100, noise=0.5)
+    solved = gp_prior(1, seed=0, centres=100, noise_std=0.5)
     rng = np.random.default_rng(0)
     values = np.array([solved.measure(solved.solution, rng)["f"] for _ in range(2000)])
     assert abs(values.mean() - solved.optimum) < 4 * 0.5 / np.sqrt(2000)

@@ -101,9 +101,12 @@ class LagrangianImprovement(Blockwise):
             return value, np.zeros(x.shape)
         # d log softplus = logistic / softplus, which is one far below.
         slope = np.exp(-np.logaddexp(0.0, -short) - log_soft)
-        pull = -np.exp(log_soft - total) * slope / _SOFTNESS  # d value / d L, (S, M, n)
+        by_lagrangian = -np.exp(log_soft - total) * slope / _SOFTNESS  # d value / d L, (S, M, n)
         by_margin = np.minimum(margins, 0.0) / self.multipliers.penalty - self.multipliers.slopes
-        by_function = [pull, *_by_constraint(self.belief, pull[..., None] * by_margin)]
+        by_function = [
+            by_lagrangian,
+            *_by_constraint(self.belief, by_lagrangian[..., None] * by_margin),
+        ]
         gradient = np.zeros(x.shape)
         for i, (by, moment) in enumerate(zip(by_function, moments, strict=True)):
             mean_x, variance_x = moment[2:]

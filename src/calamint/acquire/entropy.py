@@ -5,7 +5,7 @@
 All functions are drawn at many solutions of other draws, the only places where x* may then be. For
 each of a few results y that a measurement at x may have, every draw is moved to what it would be
 had y been found, and the places where they have their optima are counted again. It is slow, and
-its counts are rough: for small problems, and few inputs at a time. A verdict counts as a noisy
+its counts are rough: for small problems, and few inputs at a time. A outcome counts as a noisy
 measurement of the score behind it.
 """
 

@@ -102,11 +102,11 @@ def _draw(
     which = np.repeat(np.arange(count), [len(starts) for starts in chosen])
     starts = x[np.concatenate(chosen)]
     moving = np.flatnonzero(belief.problem.space.continuous)
-    programs = _Programs(functions, paths, which, starts, moving)
-    solved = minimise(programs.evaluate, starts[:, moving], _TOLERANCE)
+    problems = _PathProblems(functions, paths, which, starts, moving)
+    solved = minimise(problems.evaluate, starts[:, moving], _TOLERANCE)
     starts[:, moving] = solved.points
     infeasible = solved.violation > _TOLERANCE
-    # For each path the best of its programs: feasible first, then lowest.
+    # For each path the best of its problems: feasible first, then lowest.
     order = np.lexsort((np.where(infeasible, solved.violation, solved.value), infeasible, which))
     first = order[np.searchsorted(which[order], np.arange(count))]
     return starts[first], ~infeasible[first], paths
@@ -123,7 +123,7 @@ def _promising(objective: Array, violation: Array) -> Index:
 
 
 @final
-class _Programs:
+class _PathProblems:
     """Constrained minimisations of paths over what moves smoothly.
 
     which (P,) is the path of each, starts (P, D) hold what does not move.

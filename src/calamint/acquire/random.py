@@ -10,7 +10,7 @@ from calamint.model import Belief
 
 
 @final
-class Indifference(Utility):
+class ConstantUtility(Utility):
     def value(self, x: Array) -> Array:
         return np.zeros(len(x))
 
@@ -27,4 +27,4 @@ class Random(Acquisition):
     uses_model = False
 
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
-        return Indifference()
+        return ConstantUtility()

@@ -5,7 +5,7 @@ each function is what would be left if x* were known to be there (the paper's RS
 
     gain_i(x) = ½ log(C_i(x,x) + ν_i) − Σ_cells p(cell) ½ log(var_i(x | cell) + ν_i)
 
-For a function that is measured as pass or fail it is the entropy of that verdict that falls.
+For a function that is measured as pass or fail it is the entropy of that outcome that falls.
 """
 
 from abc import abstractmethod
@@ -21,7 +21,7 @@ from calamint.acquire.protocol import Acquisition, Incumbent, Utility
 from calamint.arrays import Array, Index, Mask
 from calamint.checks import whole
 from calamint.errors import ProblemError
-from calamint.model import Belief, FunctionBelief, verdict_score
+from calamint.model import Belief, FunctionBelief, probit_score
 from calamint.problem import Problem, Space
 
 _CHUNK = 20_000
@@ -30,7 +30,7 @@ _FEWEST = 20  # draws in a cell for its variance to count
 
 @final
 @dataclass(frozen=True)
-class Truth:
+class GridGains:
     """Gains (n, 1 + K) in nats on the grid, and the probability of each cell to hold x*.
 
     infeasible  the share of draws with no feasible cell, which are left out
@@ -66,14 +66,14 @@ def _entropy(chance: Array) -> Array:
     return entr(chance) + entr(1 - chance)
 
 
-def grid_truth(
+def grid_gains(
     belief: Belief,
     grid: Array,
     draws: int,
     rng: np.random.Generator,
     sample: int = 0,
     closest: bool = False,
-) -> Truth:
+) -> GridGains:
     """Rejection sampling on a grid (n, D) under one hyper-parameter sample.
 
     closest  draws without a feasible cell count where they come closest to one; they always do
@@ -112,7 +112,7 @@ def grid_truth(
             continue
         number[cells] += np.diff(np.append(begins, feasible.sum()))
         for i, values in enumerate(drawn):
-            if functions[i].passfail:  # how likely a verdict is to be "pass"
+            if functions[i].binary:  # how likely a outcome is to be "pass"
                 values = ndtr(means[i] + values)
             ordered = values[feasible][order]
             sums[0, i, cells] += np.add.reduceat(ordered, begins)
@@ -121,20 +121,20 @@ def grid_truth(
     gains = np.zeros((size, count))
     if not enough.any():
         if not closest:
-            return grid_truth(belief, grid, draws, rng, sample, closest=True)
-        return Truth(gains, number / number.sum(), lost / draws)
+            return grid_gains(belief, grid, draws, rng, sample, closest=True)
+        return GridGains(gains, number / number.sum(), lost / draws)
     share = number[enough] / number[enough].sum()
     for i in range(count):
         mean = sums[0, i, enough] / number[enough][:, None]
-        if functions[i].passfail:
-            passing = ndtr(verdict_score(means[i], variances[i])[0])
+        if functions[i].binary:
+            passing = ndtr(probit_score(means[i], variances[i])[0])
             gains[:, i] = _entropy(passing) - share @ _entropy(mean)
             continue
         variance = sums[1, i, enough] / number[enough][:, None] - mean**2
         variance *= (number[enough] / (number[enough] - 1))[:, None]
         left = share @ (0.5 * np.log(np.maximum(variance, 0.0) + noises[i] + 1e-12))
         gains[:, i] = 0.5 * np.log(variances[i] + noises[i] + 1e-12) - left
-    return Truth(gains, number / number.sum(), lost / draws)
+    return GridGains(gains, number / number.sum(), lost / draws)
 
 
 class Counted(Utility):
@@ -170,7 +170,7 @@ class GridInformation(Counted):
 
 def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:
     """Rejection sampling under every hyper-parameter sample, averaged."""
-    each = [grid_truth(belief, grid, draws, rng, j).gains for j in range(belief.samples)]
+    each = [grid_gains(belief, grid, draws, rng, j).gains for j in range(belief.samples)]
     return GridInformation(grid, np.mean(each, axis=0))
 
 

@@ -149,8 +149,8 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
         left = margins + (slopes @ step[..., None])[..., 0] - inside + outside
         wanted = to_inside - to_outside - left
         stiffness = 1 / (soft + hard + 1e-10)
-        pull = multiplier + stiffness * wanted
-        right = (across @ pull[..., None] - curvature @ step[..., None])[..., 0] - at.slope
+        combined = multiplier + stiffness * wanted
+        right = (across @ combined[..., None] - curvature @ step[..., None])[..., 0] - at.slope
         system = curvature + across @ (stiffness[..., None] * slopes)
         change = np.linalg.solve(system, right[..., None])[..., 0]
         rise = stiffness * (wanted - (slopes @ change[..., None])[..., 0])

@@ -16,7 +16,7 @@ from calamint.model import Belief
 
 
 @final
-class OnePoint(Utility):
+class SinglePoint(Utility):
     """All that matters is one point (D,): the closer to it the better, and cheaper is better."""
 
     logarithmic = True
@@ -41,4 +41,4 @@ class Thompson(Acquisition):
     def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
         row = rng.integers(belief.samples, size=1)
         drawn = draw_solutions(belief, 1, incumbent.point[None], rng, row)
-        return OnePoint(drawn.points[0])
+        return SinglePoint(drawn.points[0])

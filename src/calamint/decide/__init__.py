@@ -9,7 +9,7 @@ from calamint.decide.queries import FunctionPrediction, Prediction, Recommendati
 from calamint.decide.records import Decision, Record, Suggestion
 from calamint.decide.results import Value, read_seconds, read_values
 from calamint.decide.settings import Rationality, Settings
-from calamint.decide.simulation import Duration, Ran, duration_of, simulate
+from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
 from calamint.decide.state import FullUpdate, State
 
 __all__ = [
@@ -20,12 +20,12 @@ __all__ = [
     "FunctionPrediction",
     "Optimizer",
     "Prediction",
-    "Ran",
     "Rationality",
     "Recommendation",
     "Record",
     "Result",
     "Settings",
+    "SimulatedJob",
     "State",
     "Suggestion",
     "Value",

@@ -88,7 +88,7 @@ def _has_only_failed(problem: Problem, observations: "Observations", task: str) 
     outcomes = [
         observations.data[name].values
         for name in problem.tasks[task].measures
-        if name in problem.judged
+        if name in problem.binary
     ]
     if task in observations.outcomes:
         outcomes.append(observations.outcomes[task].values)

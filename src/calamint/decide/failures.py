@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from calamint.arrays import Array
 from calamint.decide.observations import Observations
-from calamint.model import Data, FunctionBelief, log_normal_density, verdict_score
+from calamint.model import Data, FunctionBelief, log_normal_density, probit_score
 from calamint.problem import Constraint, Problem
 
 _LEAST_CHANCE = 0.01  # no region is given up for good
@@ -47,7 +47,7 @@ def modelled(problem: Problem, observations: Observations) -> ModelledProblem:
         name: replace(task, measures=(*task.measures, crashes[name])) if name in crashes else task
         for name, task in problem.tasks.items()
     }
-    works = [Constraint(name, passfail=True) for name in crashes.values()]
+    works = [Constraint(name, binary=True) for name in crashes.values()]
     extended = problem.changed(constraints=[*problem.constraints, *works], tasks=tasks)
     outcomes = {name: observations.outcomes[task] for task, name in crashes.items()}
     return ModelledProblem(problem, extended, crashes, {**observations.data, **outcomes})
@@ -83,7 +83,7 @@ class Chance:
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
         mean, variance, mean_x, variance_x = self.function.process.moments_gradient(x)
-        t, t_mean, t_variance = verdict_score(mean, variance)
+        t, t_mean, t_variance = probit_score(mean, variance)
         chance = ndtr(t).mean(0)
         slope = np.exp(log_normal_density(t))[..., None] * (
             mean_x * t_mean[..., None] + variance_x * t_variance[..., None]

@@ -205,7 +205,7 @@ class Optimizer:
         """
         job = self._pending_job(suggestion)
         measures = self.problem.tasks[job.task].measures
-        measured, broken = read_values(values, measures, self.problem.judged)
+        measured, broken = read_values(values, measures, self.problem.binary)
         took = read_seconds(seconds)
         self.observations = self.observations.tell(job, measured, took)
         self._ended[job.number] = "told"
@@ -239,7 +239,7 @@ class Optimizer:
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Measurements that were not asked for: any of the functions, at any input."""
         accepted = self.problem.space.accept(params)
-        measured, broken = read_values(values, self.problem.measured, self.problem.judged)
+        measured, broken = read_values(values, self.problem.measured, self.problem.binary)
         if broken:
             raise ResultError(
                 f"values[{broken[0]!r}] is {values[broken[0]]!r}: write a number, or leave it out."

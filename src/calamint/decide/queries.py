@@ -60,7 +60,7 @@ class FunctionPrediction:
     """One function at one input, noise-free, in the user's units."""
 
     mean: float
-    deviation: float
+    std: float
     probability: float | None  # of meeting its limits; None for the objective
 
 

@@ -92,7 +92,7 @@ class Decision:
 class Record:
     """One finished job or added measurement, in the user's units.
 
-    errors  the standard errors that were told
+    sem  the standard errors that were told, by function
     """
 
     params: Params
@@ -100,7 +100,7 @@ class Record:
     task: str | None
     seconds: float | None
     point: Array = field(repr=False, compare=False)
-    errors: dict[str, float] = field(default_factory=dict)
+    sem: dict[str, float] = field(default_factory=dict)
 
 
 def met(problem: Problem, record: Record) -> bool:

@@ -13,15 +13,15 @@ Value = float | tuple[float, float]
 
 
 def read_values(
-    values: Mapping[str, Any], expected: Iterable[str], passfail: Collection[str] = ()
+    values: Mapping[str, Any], expected: Iterable[str], binary: Collection[str] = ()
 ) -> tuple[dict[str, tuple[float, float]], list[str]]:
     """name -> (value, noise variance or NaN), and the names whose measurement failed.
 
     Not all functions need to be there. NaN, infinity and None say that a measurement failed.
-    Verdicts of `passfail` functions are 1 and 0.
+    Outcomes of `binary` functions are 1 and 0.
     """
     names = list(expected)
-    kinds = {name: "True" if name in passfail else "0.5" for name in names}
+    kinds = {name: "True" if name in binary else "0.5" for name in names}
     example = "{" + ", ".join(f"{name!r}: {kinds[name]}" for name in names[:2]) + "}"
     if not isinstance(values, Mapping):
         raise ResultError(f"values is {shown(values)}: write a dict, such as {example}.")
@@ -34,7 +34,7 @@ def read_values(
         raise ResultError(f"values is empty: write at least one, such as {example}.")
     broken = [name for name, value in values.items() if _failed(value)]
     read = {
-        name: _read_verdict(name, value) if name in passfail else _read(name, value)
+        name: _read_verdict(name, value) if name in binary else _read(name, value)
         for name, value in values.items()
         if name not in broken
     }

@@ -19,7 +19,7 @@ Duration = float | Callable[[Params], float]
 
 @final
 @dataclass(frozen=True)
-class Ran:
+class SimulatedJob:
     """A simulated job: what was suggested, what it found, and when it ran, in virtual seconds."""
 
     job: Suggestion
@@ -34,7 +34,7 @@ def simulate(
     durations: Mapping[str, Duration],
     seconds: float = math.inf,
     jobs: float = math.inf,
-) -> Iterator[Ran]:
+) -> Iterator[SimulatedJob]:
     """Ask for jobs while there is capacity, let them take their time, and tell what they find.
 
     optimizer  one with a `VirtualClock`
@@ -67,7 +67,7 @@ def simulate(
         clock.move(ended)
         values = evaluate(job.task, job.params)
         optimizer.tell(job, values, seconds=ended - started)
-        yield Ran(job, values, started, ended)
+        yield SimulatedJob(job, values, started, ended)
 
 
 def duration_of(durations: Mapping[str, Duration], job: Suggestion) -> float:

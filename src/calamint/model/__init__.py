@@ -12,7 +12,7 @@ from calamint.model.interval_probability import (
     hazard,
     log_normal_density,
     probability_derivatives,
-    verdict_score,
+    probit_score,
 )
 from calamint.model.known_function import check_known
 from calamint.model.protocol import CrossMoments, Joint, Process, SamplePaths
@@ -42,5 +42,5 @@ __all__ = [
     "hazard",
     "log_normal_density",
     "probability_derivatives",
-    "verdict_score",
+    "probit_score",
 ]

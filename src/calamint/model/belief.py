@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from calamint.arrays import Array, Index
 from calamint.model.data import Data
 from calamint.model.hyperparameters import Hyperparameters
-from calamint.model.interval_probability import verdict_score
+from calamint.model.interval_probability import probit_score
 from calamint.model.kernels import Kernel
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.protocol import Process
@@ -25,7 +25,7 @@ class FunctionBelief:
     """One function: its process in standardised units, and its limits in the same units.
 
     kernel    None if the function is known
-    passfail  its measurements are outcomes: 1 with probability Φ(process), else 0
+    binary  its measurements are outcomes: 1 with probability Φ(process), else 0
     """
 
     process: Process
@@ -33,7 +33,7 @@ class FunctionBelief:
     low: float = -math.inf
     high: float = math.inf
     kernel: Kernel | None = None
-    passfail: bool = False
+    binary: bool = False
 
     def mixture(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> mean and deviation over all samples in the user's units, each (n,).
@@ -41,28 +41,29 @@ class FunctionBelief:
         Of an outcome, the probability that it is 1, and the deviation that an outcome has.
         """
         mean, variance = self.process.moments(x)
-        if self.passfail:
-            passing = ndtr(verdict_score(mean, variance)[0]).mean(0)
+        if self.binary:
+            passing = ndtr(probit_score(mean, variance)[0]).mean(0)
             return passing, np.sqrt(passing * (1 - passing))
         centre = mean.mean(0)
         spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
         return self.scaling.outward(centre), self.scaling.outward_deviation(spread)
 
-    def extended(self, data: Data, owner: Index) -> "FunctionBelief":
+    def extended(self, data: Data, parameter_index: Index) -> "FunctionBelief":
         """Condition on what was measured since, under the same hyper-parameters.
 
-        data  everything that was measured of the function; owner as in `Space.owner`
+        data             everything that was measured of the function
+        parameter_index  as in `Space`
         """
         process = self.process
-        if self.passfail:
+        if self.binary:
             assert self.kernel is not None  # known functions are not measured
-            likelihood = ProbitLikelihood(self.kernel, data, owner)
+            likelihood = ProbitLikelihood(self.kernel, data, parameter_index)
             return replace(self, process=likelihood.posterior(process.theta))
         for index in range(len(process.inputs), len(data)):
             value = self.scaling.inward(data.values[index : index + 1])
             noise = process.noise
-            if not math.isnan(data.noise[index]):
-                given = float(self.scaling.inward_variance(data.noise[index]))
+            if not math.isnan(data.noise_variance[index]):
+                given = float(self.scaling.inward_variance(data.noise_variance[index]))
                 noise = np.full_like(noise, given)
             process = process.append(data.inputs[index], np.repeat(value, len(process)), noise)
         return replace(self, process=process)
@@ -136,7 +137,7 @@ class Belief:
         """Condition on what was measured since, under the same samples and in the same units."""
         functions = dict(self.functions)
         for name, measured in data.items():
-            functions[name] = functions[name].extended(measured, self.problem.space.owner)
+            functions[name] = functions[name].extended(measured, self.problem.space.parameter_index)
         return replace(self, functions=functions)
 
     def expected_objective(self, x: Array) -> Array:

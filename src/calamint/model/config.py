@@ -16,7 +16,7 @@ from calamint.model.transforms import Scaling, standardise
 from calamint.problem import Problem
 
 # What can be computed with; noise may be nothing at all.
-_RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise", 0.0, 1e200))
+_RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise_variance", 0.0, 1e200))
 
 Number = float | Mapping[str, float]
 Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
@@ -33,7 +33,7 @@ class Model:
     lengthscale      fixed, in unit-cube units: one number, or one for each parameter
     amplitude        fixed, a standard deviation in the function's own units; with it, values are
                      not standardised and the prior mean is zero
-    noise            fixed, a variance in the function's own units; 0 is noise-free
+    noise_variance   fixed, a variance in the function's own units; 0 is noise-free
 
     What is not fixed is learnt. A dict gives values for some functions by name.
     """
@@ -43,7 +43,7 @@ class Model:
     samples: int = 10
     lengthscale: Numbers | None = None
     amplitude: Number | None = None
-    noise: Number | None = None
+    noise_variance: Number | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, str | Mapping):
@@ -102,14 +102,12 @@ class Model:
             return Scaling(0.0, sign)
         return standardise(data.values, low, high, sign)
 
-    def prior_of(
-        self, name: str, parameters: int, scaling: Scaling, passfail: bool = False
-    ) -> Prior:
-        """The prior over hyper-parameters, with what the user fixed; verdicts have no noise."""
+    def prior_of(self, name: str, parameters: int, scaling: Scaling, binary: bool = False) -> Prior:
+        """The prior over hyper-parameters, with what the user fixed; outcomes have no noise."""
         fixed = np.full(parameters + 3, np.nan)
         lengthscale = _of(self.lengthscale, name)
         amplitude = _of(self.amplitude, name)
-        noise = _of(self.noise, name)
+        noise = _of(self.noise_variance, name)
         if lengthscale is not None:
             fixed[LENGTHSCALES] = np.log(np.asarray(lengthscale, dtype=float))
         if amplitude is not None:
@@ -118,9 +116,9 @@ class Model:
         if noise is not None:
             scaled = float(scaling.inward_variance(noise))  # type: ignore[arg-type]
             fixed[NOISE] = math.log(scaled) if scaled > 0 else -math.inf
-        if passfail:
+        if binary:
             fixed[NOISE] = -math.inf
-            return Prior.verdicts(parameters, fixed)
+            return Prior.binary(parameters, fixed)
         return Prior.standard(parameters, fixed)
 
 

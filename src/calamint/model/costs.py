@@ -100,7 +100,9 @@ class DurationModel(CostModel):
         offset = float(np.mean(durations.values)) if len(durations) else 0.0
         # A factor of two is a usual spread; the amplitude is learnt from there.
         scaling = Scaling(offset, float(np.log(2)))
-        likelihood = GaussianLikelihood(KERNELS["matern52"], durations, scaling, space.owner)
+        likelihood = GaussianLikelihood(
+            KERNELS["matern52"], durations, scaling, space.parameter_index
+        )
         theta = most_probable(likelihood, Prior.standard(len(space)), rng)
         return DurationModel(likelihood.posterior(theta[None]), scaling, space)
 

@@ -14,14 +14,14 @@ from calamint.arrays import Array
 class Data:
     """Measurements of one function.
 
-    inputs  (N, D) points of the cube
-    values  (N,) in the function's own units
-    noise   (N,) the variance of each value where it is known, NaN where it is not
+    inputs          (N, D) points of the cube
+    values          (N,) in the function's own units
+    noise_variance  (N,) of each value where it is known, NaN where it is not
     """
 
     inputs: Array
     values: Array
-    noise: Array
+    noise_variance: Array
 
     @staticmethod
     def empty(dimension: int) -> "Data":
@@ -30,10 +30,10 @@ class Data:
     def __len__(self) -> int:
         return len(self.values)
 
-    def append(self, point: Array, value: float, noise: float = math.nan) -> "Data":
+    def append(self, point: Array, value: float, noise_variance: float = math.nan) -> "Data":
         """The same with one more measurement."""
         return Data(
             np.concatenate([self.inputs, point[None]]),
             np.concatenate([self.values, [value]]),
-            np.concatenate([self.noise, [noise]]),
+            np.concatenate([self.noise_variance, [noise_variance]]),
         )

@@ -59,23 +59,23 @@ def _fitted(
     before: Hyperparameters | None,
 ) -> FunctionBelief:
     low, high = problem.limits_of(name)
-    kernel, owner = model.kernel_of(name), problem.space.owner
-    passfail = name in problem.judged
+    kernel, parameter_index = model.kernel_of(name), problem.space.parameter_index
+    binary = name in problem.binary
     likelihood: Likelihood
-    if passfail:
+    if binary:
         scaling = Scaling()
-        likelihood = ProbitLikelihood(kernel, data, owner)
+        likelihood = ProbitLikelihood(kernel, data, parameter_index)
     else:
         scaling = model.scaling_of(name, data, low, high, sign)
-        likelihood = GaussianLikelihood(kernel, data, scaling, owner)
-    prior = model.prior_of(name, len(problem.space), scaling, passfail)
+        likelihood = GaussianLikelihood(kernel, data, scaling, parameter_index)
+    prior = model.prior_of(name, len(problem.space), scaling, binary)
     theta = _hyperparameters(model, likelihood, prior, rng, before)
     return FunctionBelief(
         likelihood.posterior(theta),
         scaling,
         *scaling.limits(low, high),
         kernel=kernel,
-        passfail=passfail,
+        binary=binary,
     )
 
 

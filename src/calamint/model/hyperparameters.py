@@ -34,7 +34,7 @@ AMPLITUDE, NOISE, MEAN = -3, -2, -1
 
 LENGTHSCALE_MEDIAN = 0.5  # times √P
 LENGTHSCALE_SPREAD = 1.0
-SCORE_MEDIAN, SCORE_SPREAD = 10.0, 1.0  # the amplitude of a score behind verdicts
+SCORE_MEDIAN, SCORE_SPREAD = 10.0, 1.0  # the amplitude of a score behind outcomes
 AMPLITUDE_SPREAD = 0.7
 NOISE_MEDIAN = 1e-6
 NOISE_SPREAD = 4.0
@@ -85,8 +85,8 @@ class Prior:
         )
 
     @staticmethod
-    def verdicts(parameters: int, fixed: Array) -> "Prior":
-        """Of the score behind verdicts, whose unit is the noise of a verdict: most tests say the
+    def binary(parameters: int, fixed: Array) -> "Prior":
+        """Of the score behind outcomes, whose unit is the noise of a outcome: most tests say the
         same when they are asked again, so scores vary by many units."""
         prior = Prior.standard(parameters, fixed)
         centre, spread, low, high = (

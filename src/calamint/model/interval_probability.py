@@ -27,8 +27,8 @@ def hazard(z: Array) -> Array:
     return math.sqrt(2 / math.pi) / erfcx(z / math.sqrt(2))
 
 
-def verdict_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """t, where Φ(t) is the probability of "pass" if the function behind a verdict is normal; and
+def probit_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """t, where Φ(t) is the probability of "pass" if the function behind a outcome is normal; and
     its slopes in mean and variance."""
     spread = np.sqrt(1 + variance)
     t = mean / spread

@@ -113,14 +113,14 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def squared_differences(a: Array, b: Array, owner: Index) -> Array:
+def squared_differences(a: Array, b: Array, parameter_index: Index) -> Array:
     """(n, D), (N, D) -> (P, n, N) squared differences along each parameter.
 
     Subtracting first keeps close points exact, where an expanded square would lose them to
     rounding; and one such array serves all length-scales.
     """
-    squares = np.zeros((int(owner[-1]) + 1, len(a), len(b)))
-    for column, parameter in enumerate(owner):
+    squares = np.zeros((int(parameter_index[-1]) + 1, len(a), len(b)))
+    for column, parameter in enumerate(parameter_index):
         squares[parameter] += (a[:, None, column] - b[None, :, column]) ** 2
     return squares
 

@@ -49,13 +49,13 @@ class Likelihood(Protocol):
 class GaussianLikelihood:
     """Values that were measured with Gaussian noise.
 
-    owner  (D,) which parameter, and so which length-scale, each column of the inputs has
+    parameter_index  (D,) which parameter, and so which length-scale, each column of the inputs has
     """
 
     kernel: Kernel
     data: Data
     scaling: Scaling
-    owner: Index
+    parameter_index: Index
 
     @cached_property
     def targets(self) -> Array:
@@ -65,12 +65,12 @@ class GaussianLikelihood:
     @cached_property
     def known_noise(self) -> Array:
         """(N,) standardised noise variances, NaN where they are to be learnt."""
-        return self.scaling.inward_variance(self.data.noise)
+        return self.scaling.inward_variance(self.data.noise_variance)
 
     @cached_property
     def squares(self) -> Array:
         """(P, N·N) squared differences along each parameter."""
-        squares = squared_differences(self.data.inputs, self.data.inputs, self.owner)
+        squares = squared_differences(self.data.inputs, self.data.inputs, self.parameter_index)
         return squares.reshape(len(squares), -1)
 
     def noise_of_new(self, theta: Array) -> Array:
@@ -159,13 +159,13 @@ class GaussianLikelihood:
         # ∂ log p/∂θ = ½ tr((w wᵀ − K⁻¹) ∂K/∂θ), with w = K⁻¹(y − m). Every ∂K/∂θ is symmetric,
         # so the triangle that dpotri fills counts twice off the diagonal.
         lower.flat[:: len(lower) + 1] *= 0.5
-        pull = weights[:, None] * weights - 2 * lower
+        outer = weights[:, None] * weights - 2 * lower
         scales = lengthscales(theta)
         gradient[LENGTHSCALES] = (
-            0.5 * variance * (self.squares @ (pull * slope).ravel()) / scales**2
+            0.5 * variance * (self.squares @ (outer * slope).ravel()) / scales**2
         )
-        gradient[AMPLITUDE] = np.vdot(pull, signal)
-        gradient[NOISE] = 0.5 * float(np.sum(pull.diagonal()[learnt] * noise[learnt]))
+        gradient[AMPLITUDE] = np.vdot(outer, signal)
+        gradient[NOISE] = 0.5 * float(np.sum(outer.diagonal()[learnt] * noise[learnt]))
         gradient[MEAN] = weights.sum()
         return self._log_density(root, white), gradient
 
@@ -182,7 +182,7 @@ class GaussianLikelihood:
         white = np.einsum("mij,mj->mi", inverse_root, residual)
         return Posterior(
             kernel=self.kernel,
-            owner=self.owner,
+            parameter_index=self.parameter_index,
             theta=theta,
             inputs=self.data.inputs,
             inverse_root=inverse_root,

@@ -71,7 +71,7 @@ class Paths:
     def _updates(self, x: Array) -> Array:
         """(n, D) -> (S, n) k(x, X)·update, one hyper-parameter sample at a time."""
         posterior = self.posterior
-        squares = squared_differences(x, posterior.inputs, posterior.owner)
+        squares = squared_differences(x, posterior.inputs, posterior.parameter_index)
         flat = squares.reshape(len(squares), -1)
         updates = np.empty((len(self), len(x)))
         weights, prior = lengthscales(posterior.theta) ** -2.0, amplitude_squared(posterior.theta)
@@ -86,7 +86,7 @@ class Paths:
     @cached_property
     def _inverse_scales(self) -> Array:
         """(S, D) reciprocal length-scales"""
-        return 1 / lengthscales(self.posterior.theta)[:, self.posterior.owner]
+        return 1 / lengthscales(self.posterior.theta)[:, self.posterior.parameter_index]
 
     @cached_property
     def _update_weights(self) -> Array:
@@ -129,7 +129,7 @@ class Paths:
 def draw_paths(posterior: "Posterior", rng: np.random.Generator, features: int = 256) -> Paths:
     """Draw one function under each hyper-parameter sample of the posterior."""
     count, dimension = len(posterior), posterior.inputs.shape[1]
-    scale = lengthscales(posterior.theta)[:, None, posterior.owner]
+    scale = lengthscales(posterior.theta)[:, None, posterior.parameter_index]
     frequencies = posterior.kernel.frequencies((count, features, dimension), rng) / scale
     phases = rng.uniform(0, 2 * np.pi, (count, features))
     amplitudes = rng.standard_normal((count, features)) * np.sqrt(

@@ -35,7 +35,7 @@ class Posterior:
     """
 
     kernel: Kernel
-    owner: Index
+    parameter_index: Index
     theta: Array
     inputs: Array
     inverse_root: Array
@@ -84,7 +84,7 @@ class Posterior:
 
     def distances(self, x: Array, z: Array) -> Array:
         """(n, D), (N, D) -> (M, n, N) squared, in length-scales"""
-        squares = squared_differences(x, z, self.owner)
+        squares = squared_differences(x, z, self.parameter_index)
         flat = lengthscales(self.theta) ** -2.0 @ squares.reshape(len(squares), -1)
         return flat.reshape(len(self), len(x), len(z))
 
@@ -101,7 +101,7 @@ class Posterior:
         weights, prior = lengthscales(self.theta) ** -2.0, amplitude_squared(self.theta)
         for start in range(0, len(x), size):
             block = slice(start, start + size)
-            squares = squared_differences(x[block], self.inputs, self.owner)
+            squares = squared_differences(x[block], self.inputs, self.parameter_index)
             shape = squares.shape[1:]
             flat = squares.reshape(len(squares), -1)
             for j in range(len(self)):
@@ -139,7 +139,7 @@ class Posterior:
 
     def kernel_vjp(self, coefficients: Array, x: Array, z: Array) -> Array:
         """Σ_j c_j ∂k(x, z_j)/∂x from c_j·slope_j: (M, n, N), (n, D), (N, D) -> (M, n, D)"""
-        scale = lengthscales(self.theta)[:, None, self.owner] ** 2
+        scale = lengthscales(self.theta)[:, None, self.parameter_index] ** 2
         total = coefficients.sum(-1)[..., None]
         return (coefficients @ z - total * x) / scale
 

@@ -1,6 +1,6 @@
 """Pass or fail: a Gaussian process behind a probit likelihood, made Gaussian by EP.
 
-A function passes at x with probability Φ(c(x)). Every verdict becomes a site of the latent c(x_n),
+A function passes at x with probability Φ(c(x)). Every outcome becomes a site of the latent c(x_n),
 as good as a measurement ỹ_n = ν_n/τ_n with the noise variance 1/τ_n: from then on the posterior is
 an ordinary one (Rasmussen and Williams 2006, section 3.6). With K of latent values, S = diag(τ):
 
@@ -26,8 +26,8 @@ from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.posterior import Posterior
 from calamint.model.transforms import Scaling
 
-# What one more verdict tells is worth at most a measurement with this noise variance.
-VERDICT_NOISE = np.pi / 2
+# What one more outcome tells is worth at most a measurement with this noise variance.
+OUTCOME_NOISE = np.pi / 2
 _MOST_SWEEPS = 60
 _TOLERANCE = 1e-6
 # log Z hardly moves near convergence: with this its error is 1e-5.
@@ -51,17 +51,17 @@ class ProbitSites:
 class ProbitLikelihood:
     """Outcomes: pass (1) or fail (0).
 
-    owner  (D,) which parameter, and so which length-scale, each column of the inputs has
+    parameter_index  (D,) which parameter, and so which length-scale, each column of the inputs has
     """
 
     kernel: Kernel
     data: Data
-    owner: Index
+    parameter_index: Index
 
     @cached_property
     def _latent(self) -> GaussianLikelihood:
         """As if latent values had been measured: for their covariance and its derivatives."""
-        return GaussianLikelihood(self.kernel, self.data, Scaling(), self.owner)
+        return GaussianLikelihood(self.kernel, self.data, Scaling(), self.parameter_index)
 
     @cached_property
     def signs(self) -> Array:
@@ -109,7 +109,7 @@ class ProbitLikelihood:
         return ProbitSites(precision, shift, log_evidence)
 
     def log_likelihood(self, theta: Array) -> Array:
-        """(m, P + 3) -> (m,) of all verdicts"""
+        """(m, P + 3) -> (m,) of all outcomes"""
         return self.sites(theta, _ROUGHLY).log_evidence
 
     def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
@@ -124,15 +124,15 @@ class ProbitLikelihood:
         return float(sites.log_evidence[0]), gradient
 
     def posterior(self, theta: Array) -> Posterior:
-        """Conditioned on the verdicts, under each θ (m, P + 3)."""
+        """Conditioned on the outcomes, under each θ (m, P + 3)."""
         sites = self.sites(theta)
         noise = 1 / sites.precision
         each = []
         for index in range(len(theta)):
             data = Data(self.data.inputs, sites.shift[index] * noise[index], noise[index])
-            sites_as_data = GaussianLikelihood(self.kernel, data, Scaling(), self.owner)
+            sites_as_data = GaussianLikelihood(self.kernel, data, Scaling(), self.parameter_index)
             each.append(sites_as_data.posterior(theta[index : index + 1]))
-        return Posterior.stacked(each, np.full(len(theta), VERDICT_NOISE))
+        return Posterior.stacked(each, np.full(len(theta), OUTCOME_NOISE))
 
 
 def _posterior(
@@ -147,9 +147,9 @@ def _posterior(
         half[index], _ = lapack.dtrtrs(lower, root[index, :, None] * prior[index], lower=1)
         half_log[index] = -np.log(np.diagonal(lower)).sum()
     variance = np.diagonal(prior, axis1=-2, axis2=-1) - (half**2).sum(-2)
-    pull = shift - precision * centre
-    moved = (prior @ pull[..., None])[..., 0]
-    moved -= (np.swapaxes(half, -1, -2) @ (half @ pull[..., None]))[..., 0]
+    difference = shift - precision * centre
+    moved = (prior @ difference[..., None])[..., 0]
+    moved -= (np.swapaxes(half, -1, -2) @ (half @ difference[..., None]))[..., 0]
     return centre + moved, np.maximum(variance, 1e-12), half_log
 
 

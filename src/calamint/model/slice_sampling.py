@@ -103,36 +103,39 @@ def draw_samples(
     ellipses = [ellipse_at(likelihood, prior, mode) for mode in modes]
     wide = Ellipse(prior.centre[prior.free], np.diag(prior.spread[prior.free]))
 
-    def height(free: Array) -> Array:
+    def log_density(free: Array) -> Array:
         """(m, F) -> (m,) log posterior"""
         return log_posterior(likelihood, prior, prior.complete(free))
 
     if warm is not None and len(warm):
         chains = warm[np.arange(count) % len(warm)][:, prior.free]
-        level = height(chains)
-        # A chain outside the bounds has no height to stay above: move it to the mode.
+        level = log_density(chains)
+        # A chain outside the bounds has no log_density to stay above: move it to the mode.
         chains[~np.isfinite(level)] = modes[0][prior.free]
         steps = WARM_STEPS if steps is None else steps
     else:
-        chains, bulk = _weighted_draws(height, [*ellipses, wide], count, rng)
+        chains, bulk = _weighted_draws(log_density, [*ellipses, wide], count, rng)
         ellipses.append(bulk)
         steps = COLD_STEPS if steps is None else steps
-    level = height(chains)
+    level = log_density(chains)
     jumps = True
     for step in range(steps):
         if jumps and step % 2:
             before = chains
-            chains, level = _step(chains, level, wide, height, rng, _JUMP_SHRINKS)
+            chains, level = _step(chains, level, wide, log_density, rng, _JUMP_SHRINKS)
             # Where the data say so much that few chains can jump, jumping is not worth its cost.
             jumps = bool(np.mean(np.any(chains != before, axis=1)) >= 0.5)
         else:
             ellipse = ellipses[step % len(ellipses)]
-            chains, level = _step(chains, level, ellipse, height, rng, _MOST_SHRINKS)
+            chains, level = _step(chains, level, ellipse, log_density, rng, _MOST_SHRINKS)
     return prior.complete(chains)
 
 
 def _weighted_draws(
-    height: Callable[[Array], Array], ellipses: list[Ellipse], count: int, rng: np.random.Generator
+    log_density: Callable[[Array], Array],
+    ellipses: list[Ellipse],
+    count: int,
+    rng: np.random.Generator,
 ) -> tuple[Array, Ellipse]:
     """(count, F) draws in proportion to the posterior, by importance, and an ellipse of its bulk.
 
@@ -141,9 +144,9 @@ def _weighted_draws(
     """
     size = max(_POOL, count)
     pool = np.vstack([ellipse.draw(size, rng) for ellipse in ellipses])
-    heights = height(pool)
+    log_densities = log_density(pool)
     # Square roots of weights: a few draws that happen to be good must not make the ellipse thin.
-    weights = np.sqrt(_importance(pool, heights, ellipses))
+    weights = np.sqrt(_importance(pool, log_densities, ellipses))
     weights /= weights.sum()
     centre = weights @ pool
     covariance = (pool - centre).T @ ((pool - centre) * weights[:, None])
@@ -152,14 +155,14 @@ def _weighted_draws(
         return pool[rng.choice(len(pool), count)], ellipses[-1]
     bulk = Ellipse(centre, factorise(covariance + floor)[0])
     more = bulk.draw(size, rng)
-    pool, heights = np.vstack([pool, more]), np.append(heights, height(more))
-    weights = _importance(pool, heights, [*ellipses, bulk])
+    pool, log_densities = np.vstack([pool, more]), np.append(log_densities, log_density(more))
+    weights = _importance(pool, log_densities, [*ellipses, bulk])
     return pool[rng.choice(len(pool), count, p=weights)], bulk
 
 
-def _importance(pool: Array, heights: Array, ellipses: list[Ellipse]) -> Array:
+def _importance(pool: Array, log_densities: Array, ellipses: list[Ellipse]) -> Array:
     """(k, F), (k,) -> (k,) posterior over the mixture of the ellipses, normalised."""
-    log_weights = heights - np.logaddexp.reduce([e.log_density(pool) for e in ellipses])
+    log_weights = log_densities - np.logaddexp.reduce([e.log_density(pool) for e in ellipses])
     highest = np.max(log_weights)
     if not np.isfinite(highest):
         return np.full(len(pool), 1 / len(pool))
@@ -171,7 +174,7 @@ def _step(
     chains: Array,
     level: Array,
     ellipse: Ellipse,
-    height: Callable[[Array], Array],
+    log_density: Callable[[Array], Array],
     rng: np.random.Generator,
     shrinks: int,
 ) -> tuple[Array, Array]:
@@ -194,7 +197,7 @@ def _step(
         turn = angle[waiting, None]
         turned = white[waiting] * np.cos(turn) + partner[waiting] * np.sin(turn)
         proposal = ellipse.outward(turned)
-        proposed = height(proposal)
+        proposed = log_density(proposal)
         accepted = proposed - ellipse.log_density_white(turned) > threshold[waiting]
         moved[waiting[accepted]] = proposal[accepted]
         moved_level[waiting[accepted]] = proposed[accepted]

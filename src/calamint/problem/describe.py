@@ -20,7 +20,7 @@ def describe(problem: "Problem") -> str:
     if problem.constraints:
         lines.append("such that")
         for constraint in problem.constraints:
-            note = " passes (measured as pass or fail)" if constraint.passfail else ""
+            note = " passes (measured as pass or fail)" if constraint.binary else ""
             computed = " (known)" if constraint.name in problem.known else ""
             lines.append(f"  {constraint}{note}{computed}")
     else:

@@ -23,15 +23,15 @@ class Constraint:
     name: str
     low: float = -math.inf
     high: float = math.inf
-    passfail: bool = False
+    binary: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name, "a constraint")
-        if self.passfail and (self.low, self.high) not in ((-math.inf, math.inf), (0, math.inf)):
+        if self.binary and (self.low, self.high) not in ((-math.inf, math.inf), (0, math.inf)):
             raise ProblemError(
                 f"the constraint on {self.name!r} is pass/fail and has limits: write either."
             )
-        if self.passfail:
+        if self.binary:
             object.__setattr__(self, "low", 0.0)
         for end in ("low", "high"):
             limit = getattr(self, end)
@@ -49,7 +49,7 @@ class Constraint:
             )
 
     def __str__(self) -> str:
-        if self.passfail:
+        if self.binary:
             return self.name
         if math.isinf(self.high):
             return f"{self.name} >= {self.low!r}"
@@ -59,16 +59,16 @@ class Constraint:
 
     def met(self, value: float) -> bool:
         """Whether a measured value respects the limits."""
-        return value == 1 if self.passfail else self.low <= value <= self.high
+        return value == 1 if self.binary else self.low <= value <= self.high
 
     def merge(self, other: "Constraint") -> "Constraint":
         """Both constraints on the same function at once."""
-        if self.passfail != other.passfail:
+        if self.binary != other.binary:
             raise ProblemError(
                 f"{self.name!r} is a constraint both as pass/fail and with a limit:"
                 " write either the bare name or the limit."
             )
-        if self.passfail:
+        if self.binary:
             return self
         return Constraint(self.name, max(self.low, other.low), min(self.high, other.high))
 
@@ -84,7 +84,7 @@ def read_constraint(text: str | Constraint) -> Constraint:
     for operator in operators:
         _check_operator(operator, text)
     if not operators:
-        return Constraint(_name(operands[0], text), passfail=True)
+        return Constraint(_name(operands[0], text), binary=True)
     if len(operators) == 1:
         left, right = operands
         if _reads_as_number(left):

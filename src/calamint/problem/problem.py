@@ -120,9 +120,9 @@ class Problem:
         return tuple(name for name in self.functions if name not in self.known)
 
     @property
-    def judged(self) -> frozenset[str]:
+    def binary(self) -> frozenset[str]:
         """The functions that are measured as pass or fail."""
-        return frozenset(limit.name for limit in self.constraints if limit.passfail)
+        return frozenset(limit.name for limit in self.constraints if limit.binary)
 
     def limits_of(self, name: str) -> tuple[float, float]:
         """The interval that a function must lie in; the objective has no limits."""

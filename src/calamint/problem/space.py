@@ -64,7 +64,7 @@ class Space:
         return sum(parameter.width for parameter in self.parameters.values())
 
     @cached_property
-    def owner(self) -> Index:
+    def parameter_index(self) -> Index:
         """(dimension,) which parameter each column belongs to, counted in the order declared."""
         widths = [parameter.width for parameter in self.parameters.values()]
         return np.repeat(np.arange(len(widths)), widths)

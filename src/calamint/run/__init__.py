@@ -1,8 +1,8 @@
 """Doing it: studies that survive a restart, where they are stored, and running their jobs."""
 
-from calamint.run.execute import Executor, Local, Outcome, Simulated, read_works
+from calamint.run.execute import Executor, JobResult, Local, Simulated, read_works
 from calamint.run.jobs import Job, JobRecord
-from calamint.run.progress import Progress, RunReport, Watch
+from calamint.run.progress import Progress, RunReport, Watcher
 from calamint.run.store import REVISION, Database, is_dead
 from calamint.run.studies import names
 from calamint.run.study import Study
@@ -14,13 +14,13 @@ __all__ = [
     "Executor",
     "Job",
     "JobRecord",
+    "JobResult",
     "Local",
-    "Outcome",
     "Progress",
     "RunReport",
     "Simulated",
     "Study",
-    "Watch",
+    "Watcher",
     "columns_of",
     "is_dead",
     "names",

@@ -21,9 +21,9 @@ from calamint.errors import (
     TaskError,
 )
 from calamint.run.ask import Request
-from calamint.run.execute import Executor, Local, Outcome, read_works
+from calamint.run.execute import Executor, JobResult, Local, read_works
 from calamint.run.jobs import Job
-from calamint.run.progress import Progress, RunReport, Stop, Watch
+from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.replay import Replica
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Loop:
         cost: float | None,
         bits: float | None,
         executor: Executor | None,
-        watch: Watch | None,
+        watch: Watcher | None,
         lease: float,
     ) -> None:
         if _positive(lease, "lease") is None:
@@ -191,7 +191,7 @@ class Loop:
             return "cost"
         return "bits" if self.stopped == "bits" else None
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: JobResult) -> None:
         job = outcome.job
         if self.running.pop(job, None) is None:
             return  # given up before
@@ -223,7 +223,7 @@ class Loop:
         self._news = True
         if self.watch is not None:
             self.watch.ended(
-                self._progress(), Outcome(job, outcome.values, failure, None, outcome.seconds)
+                self._progress(), JobResult(job, outcome.values, failure, None, outcome.seconds)
             )
 
     def _give_up(self, job: Job) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, final
 
 from calamint.decide import Recommendation
-from calamint.run.execute import Outcome
+from calamint.run.execute import JobResult
 from calamint.run.jobs import Job
 
 Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
@@ -40,12 +40,12 @@ class Progress:
     resumed: int
 
 
-class Watch(Protocol):
+class Watcher(Protocol):
     """Something that is told how a run goes."""
 
     def started(self, progress: Progress, job: Job) -> None: ...
 
-    def ended(self, progress: Progress, outcome: Outcome) -> None: ...
+    def ended(self, progress: Progress, outcome: JobResult) -> None: ...
 
     def look(self, progress: Progress) -> None: ...
 

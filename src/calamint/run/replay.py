@@ -104,7 +104,7 @@ class Replica:
             stored = connection.execute(_STATE, {"study": self.study}).scalar_one()
         values: dict[int, dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
-        binary = self.problem.judged
+        binary = self.problem.binary
         for row in measured:
             number: Any = row.value if row.sem is None else (row.value, row.sem)
             value = bool(row.value) if row.function in binary else number

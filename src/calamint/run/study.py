@@ -28,7 +28,7 @@ from calamint.run.ask import Request, next_job
 from calamint.run.execute import Executor
 from calamint.run.jobs import Job, JobRecord
 from calamint.run.loop import LEASE, Loop
-from calamint.run.progress import RunReport, Watch
+from calamint.run.progress import RunReport, Watcher
 from calamint.run.replay import Replica
 from calamint.run.store import MEMORY, Database, Store
 from calamint.run.studies import (
@@ -188,7 +188,7 @@ class Study:
         cost: float | None = None,
         bits: float | None = None,
         executor: Executor | None = None,
-        watch: Watch | None = None,
+        watch: Watcher | None = None,
         lease: float = LEASE,
     ) -> RunReport:
         """Decide, run and tell jobs until a budget is used up.
@@ -279,7 +279,7 @@ class Study:
     def add_table(self, table: Any) -> int:
         """Measurements from a CSV file, a DataFrame or a list of dicts, all of them or none.
 
-        A column for every parameter and for the functions that were measured; `latency_error` is
+        A column for every parameter and for the functions that were measured; `latency_sem` is
         the standard error of `latency`. Returns how many rows there were.
         """
         rows = read_table(self.problem, table)

@@ -15,23 +15,23 @@ from calamint.problem import Choice, Integer, Parameter, Params, Problem
 from calamint.run.store import Measured
 
 # What stands behind the name of a function in the column of its standard error.
-ERROR = "_error"
+SEM = "_sem"
 
 
 def rows_of(problem: Problem, history: Iterable[Record]) -> list[dict[str, Any]]:
     """A row for each finished job or added measurement; None where nothing was measured.
 
     Besides parameters and functions it has `task` and `seconds`, unless these are names of yours,
-    and `latency_error` if latency was told with its standard error.
+    and `latency_sem` if latency was told with its standard error.
     """
     taken = _names(problem)
     rows = []
     for record in history:
         row: dict[str, Any] = {} if "task" in taken else {"task": record.task}
         row |= {**record.params, **{name: record.values.get(name) for name in problem.measured}}
-        for name, error in record.errors.items():
-            if f"{name}{ERROR}" not in taken:
-                row[f"{name}{ERROR}"] = error
+        for name, error in record.sem.items():
+            if f"{name}{SEM}" not in taken:
+                row[f"{name}{SEM}"] = error
         rows.append(row if "seconds" in taken else {**row, "seconds": record.seconds})
     return rows
 
@@ -45,7 +45,7 @@ def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]
     found = {name for row in rows for name in row}
     columns = ["task", *problem.space.parameters]
     for name in problem.measured:
-        columns += [name] if f"{name}{ERROR}" not in found else [name, f"{name}{ERROR}"]
+        columns += [name] if f"{name}{SEM}" not in found else [name, f"{name}{SEM}"]
     ordered = list(dict.fromkeys([*columns, "seconds"]))
     taken = _names(problem)
     return [
@@ -57,7 +57,7 @@ def read_measurements(
     problem: Problem, values: Mapping[str, Value], expected: Iterable[str]
 ) -> tuple[Measured, dict[str, str]]:
     """Values and standard errors as they are stored, and what is not a number."""
-    read, broken = read_values(values, expected, problem.judged)
+    read, broken = read_values(values, expected, problem.binary)
     measured = {}
     for name, (value, _) in read.items():
         given = values[name]
@@ -100,7 +100,7 @@ def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: T
 def read_table(problem: Problem, table: Any) -> list[tuple[dict[str, Any], dict[str, Value]]]:
     """Parameters and values from a CSV or JSON file's path, a DataFrame, or a list of dicts.
 
-    A column for every parameter, and for functions that were measured; `latency_error` is the
+    A column for every parameter, and for functions that were measured; `latency_sem` is the
     standard error of `latency`. Empty cells were not measured.
     """
     texts = isinstance(table, str | Path)
@@ -126,7 +126,7 @@ def _read_row(
     allowed = [
         *problem.space.parameters,
         *problem.measured,
-        *(f"{name}{ERROR}" for name in problem.measured),
+        *(f"{name}{SEM}" for name in problem.measured),
         "task",
         "seconds",
     ]
@@ -139,18 +139,18 @@ def _read_row(
         if _empty(row.get(name)):
             raise ProblemError(f"row {index} of the table has no {name!r}: add it.")
         params[name] = read_text(parameter, row[name]) if texts else row[name]
-    verdicts = problem.judged
+    outcomes = problem.binary
     values: dict[str, Value] = {}
     for name in problem.measured:
         if _empty(row.get(name)):
             continue
         value = _number(row[name], texts)
-        if name in verdicts:
+        if name in outcomes:
             values[name] = value in (1, True) if value in (0, 1, True, False) else value
-        elif f"{name}{ERROR}" in taken or _empty(row.get(f"{name}{ERROR}")):
+        elif f"{name}{SEM}" in taken or _empty(row.get(f"{name}{SEM}")):
             values[name] = value
         else:
-            values[name] = (value, _number(row[f"{name}{ERROR}"], texts))
+            values[name] = (value, _number(row[f"{name}{SEM}"], texts))
     return params, values
 
 

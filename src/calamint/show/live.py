@@ -9,11 +9,11 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from calamint.run import Job, Outcome, Progress, Watch
+from calamint.run import Job, JobResult, Progress, Watcher
 
 
 @final
-class Live(Watch):
+class Live(Watcher):
     """Shows a run in a terminal; elsewhere, a line for every job that ends.
 
     study.run(tasks, evaluations=60, watch=cm.Live())
@@ -41,7 +41,7 @@ class Live(Watch):
     def started(self, progress: Progress, job: Job) -> None:  # noqa: ARG002
         self.look(progress)
 
-    def ended(self, progress: Progress, outcome: Outcome) -> None:
+    def ended(self, progress: Progress, outcome: JobResult) -> None:
         if not self.console.is_terminal:
             self.console.print(Text(_line(progress, outcome)), soft_wrap=True)
 
@@ -54,7 +54,7 @@ class Live(Watch):
         self._live.update(picture(progress), refresh=True)
 
 
-def _line(progress: Progress, outcome: Outcome) -> str:
+def _line(progress: Progress, outcome: JobResult) -> str:
     job = outcome.job
     inputs = ", ".join(f"{name} = {_short(value)}" for name, value in job.params.items())
     found = f"failed: {outcome.error}" if outcome.error else str(_values(outcome.values))

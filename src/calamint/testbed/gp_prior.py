@@ -16,14 +16,14 @@ def gp_prior(
     constraints: int = 1,
     lengthscale: float = 0.1,
     amplitude: float = 1.0,
-    noise: float = 0.1,
+    noise_std: float = 0.1,
     centres: int = 1000,
 ) -> SolvedProblem:
     """A draw with squared exponential covariance, as in the paper's sections 6.1 and 6.2.
 
     Each function is the posterior mean of a draw at `centres` Halton points of the unit cube;
-    constraints are c >= 0. Draws without a feasible point are drawn again. `noise` is a standard
-    deviation.
+    constraints are c >= 0. Draws without a feasible point are drawn again. `noise_std` is that
+    of a measurement.
     """
     from scipy.stats import qmc
 
@@ -58,7 +58,7 @@ def gp_prior(
         solution={f"x{i + 1}": float(value) for i, value in enumerate(solution)},
         optimum=float(draws["f"](solution)),
         worst=float(_highest(draws["f"], grid)),
-        noise=noise,
+        noise_std=noise_std,
     )
 
 
@@ -85,8 +85,8 @@ class _Draw:
 
     def gradient(self, x: Array) -> Array:
         """(d,) -> (d,)"""
-        pull = _kernel(x[None], self.centres, self.lengthscale)[0] * self.weights
-        return pull @ (self.centres - x) / self.lengthscale**2
+        terms = _kernel(x[None], self.centres, self.lengthscale)[0] * self.weights
+        return terms @ (self.centres - x) / self.lengthscale**2
 
 
 def _solve(draws: dict[str, _Draw], grid: Array, starts: int = 10) -> Array | None:

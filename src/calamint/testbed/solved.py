@@ -22,7 +22,7 @@ class SolvedProblem:
                that is measured as pass or fail it is the score, which passes from zero on.
     solution   a global constrained optimum; `optimum` is the objective there
     worst      the worst objective in the box, the utility of an infeasible recommendation
-    noise      the standard deviation of what `measure` adds to a value
+    noise_std  the standard deviation of what `measure` adds to a value
     """
 
     name: str
@@ -31,7 +31,7 @@ class SolvedProblem:
     solution: Params
     optimum: float
     worst: float
-    noise: float = 0.0
+    noise_std: float = 0.0
 
     def _inputs(self, params: Mapping[str, Any]) -> Array:
         return np.array([float(value) for value in self.problem.space.accept(params).values()])
@@ -45,10 +45,10 @@ class SolvedProblem:
     def measure(
         self, params: Mapping[str, Any], rng: np.random.Generator, task: str | None = None
     ) -> dict[str, float]:
-        """What a task would report: the true values with the problem's noise, or verdicts."""
+        """What a task would report: the true values with the problem's noise, or outcomes."""
         values = self.evaluate(params, task)
-        noisy = {name: value + self.noise * rng.standard_normal() for name, value in values.items()}
-        judged = self.problem.judged
+        noisy = {name: value + self.noise_std * rng.standard_normal() for name, value in values.items()}
+        judged = self.problem.binary
         return {name: value >= 0 if name in judged else value for name, value in noisy.items()}
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 0.0) -> bool:
@@ -69,11 +69,11 @@ class SolvedProblem:
         """The same problem with one task that measures everything."""
         return replace(self, problem=self.problem.coupled())
 
-    def judged(self, *names: str) -> "SolvedProblem":
+    def with_binary(self, *names: str) -> "SolvedProblem":
         """The same problem with some constraints measured only as pass or fail."""
         limits = {limit.name: limit for limit in self.problem.constraints}
         constraints = [
-            Constraint(name, passfail=True) if name in names else limit
+            Constraint(name, binary=True) if name in names else limit
             for name, limit in limits.items()
         ]
         scores = {name: _score(self.functions[name], limits[name]) for name in names}

@@ -9,26 +9,26 @@ from tests.acquire.cases import RNG, slopes
 import accuracy
 import calamint as cm
 from calamint.acquire import ACQUISITIONS, PESC, Incumbent
-from calamint.acquire.rejection import grid_truth
+from calamint.acquire.rejection import grid_gains
 from calamint.model import Data, fit
 
 
-@pytest.mark.parametrize("name", ["5 and 12 verdicts", "5 and 12 firm verdicts"])
+@pytest.mark.parametrize("name", ["5 and 12 outcomes", "5 and 12 firm outcomes"])
 def test_gains_of_verdicts_agree_with_counting(name):
     found = []
     for seed in range(6):
         belief, grid = accuracy.belief_of(accuracy.CASES[name], seed)
-        truth = grid_truth(belief, grid, 100_000, RNG(seed))
+        truth = grid_gains(belief, grid, 100_000, RNG(seed))
         solutions, weights = accuracy.exact_solutions(truth, grid)
         gains, converged = accuracy.gains_of(belief, solutions, weights, "witness", grid)
         total, alone, _, _, slope = accuracy.compare(gains, truth)
         found.append([total, alone, slope])
         assert converged > 0.95
         assert gains[:, 1].min() >= -1e-12
-        assert gains[:, 1].max() < math.log(2)  # a verdict tells one bit at most
+        assert gains[:, 1].max() < math.log(2)  # a outcome tells one bit at most
     total, alone, slope = np.mean(found, axis=0)
     assert total > 0.97
-    assert alone > 0.94  # where a verdict tells a hundredth of a nat, counting is not much better
+    assert alone > 0.94  # where a outcome tells a hundredth of a nat, counting is not much better
     assert 0.8 < slope < 1.25
 
 
@@ -83,7 +83,7 @@ def test_an_optimum_behind_a_verdict_is_found(tasks):
     assert 0.45 < found.params["x"] + 0.2 * found.params["y"] < 0.75
     assert found.params["y"] < 0.2
     predicted = optimizer.predict({"x": 0.9, "y": 0.5})["works"]
-    assert predicted.mean > 0.8  # of a verdict, the probability of passing
+    assert predicted.mean > 0.8  # of a outcome, the probability of passing
     assert predicted.probability > 0.8
     assert optimizer.predict({"x": 0.05, "y": 0.1})["works"].mean < 0.2
     gains = optimizer.gains([{"x": 0.5, "y": 0.05}, {"x": 0.9, "y": 0.9}])

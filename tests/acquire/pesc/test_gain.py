@@ -10,7 +10,7 @@ import calamint as cm
 from calamint.acquire import PESC, Incumbent
 from calamint.acquire.pesc.conditioning import blocks_of, limits_of
 from calamint.acquire.pesc.ep import propagate
-from calamint.acquire.rejection import grid_truth
+from calamint.acquire.rejection import grid_gains
 from calamint.model import Data, fit
 
 RNG = np.random.default_rng
@@ -22,7 +22,7 @@ def test_gains_agree_with_rejection_sampling(regime):
     results, converged = [], []
     for seed in range(4):
         belief, grid = accuracy.belief_of(accuracy.CASES[regime], seed)
-        truth = grid_truth(belief, grid, 60_000, RNG(seed))
+        truth = grid_gains(belief, grid, 60_000, RNG(seed))
         solutions, weights = accuracy.exact_solutions(truth, grid)
         gains, share = accuracy.gains_of(belief, solutions, weights, "witness", grid)
         results.append(accuracy.compare(gains, truth))
@@ -40,7 +40,7 @@ def test_an_interval_constraint_agrees_with_rejection_sampling():
     correlations = []
     for seed in range(3):
         belief, grid = accuracy.belief_of(accuracy.CASES["interval"], seed)
-        truth = grid_truth(belief, grid, 60_000, RNG(seed))
+        truth = grid_gains(belief, grid, 60_000, RNG(seed))
         solutions, weights = accuracy.exact_solutions(truth, grid)
         gains, _ = accuracy.gains_of(belief, solutions, weights, "witness", grid)
         correlations.append(accuracy.compare(gains, truth)[0])
@@ -95,7 +95,7 @@ def test_gains_do_not_depend_on_the_batch():
 
 
 def test_gains_are_finite_everywhere_also_at_solutions_and_data():
-    utility, inputs = information(noise=0, solutions=50, samples=10)
+    utility, inputs = information(noise_variance=0, solutions=50, samples=10)
     x = np.vstack([RNG(3).random((200, 2)), inputs, utility.solutions, utility.solutions + 1e-7])
     gains = utility.shares(x.clip(0, 1))
     assert np.all(np.isfinite(gains))
@@ -123,7 +123,7 @@ def test_gradients_close_to_a_solution():
 
 
 def test_nothing_is_left_to_learn_at_noise_free_measurements():
-    utility, inputs = information(noise=0)
+    utility, inputs = information(noise_variance=0)
     assert np.all(np.abs(utility.shares(inputs)) < 0.05)
     assert utility.shares(RNG(3).random((200, 2))).max() > 0.2
 
@@ -140,7 +140,7 @@ def test_the_report_counts_what_happened():
 def test_one_solution_does_not_change_another():
     """Conditioning on ten solutions gives each the sites that it has alone."""
     belief, grid = accuracy.belief_of(accuracy.CASES["5 joint"], 0)
-    truth = grid_truth(belief, grid, 20_000, RNG(0))
+    truth = grid_gains(belief, grid, 20_000, RNG(0))
     cells = np.argsort(-truth.cells)[:10]
     solutions, limits = grid[cells] + 1e-6, limits_of(belief)
     z = np.linspace(0.03, 0.97, 9)[:, None]

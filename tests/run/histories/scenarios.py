@@ -113,9 +113,7 @@ def looked(study: cm.Study) -> dict[str, Any]:
         "recommended": found.params,
         "objective": found.objective,
         "probability": found.probability,
-        "predicted": {
-            name: [each.mean, each.deviation] for name, each in prediction.functions.items()
-        },
+        "predicted": {name: [each.mean, each.std] for name, each in prediction.functions.items()},
         "gains": {name: float(value[0]) for name, value in study.gains([middle]).items()},
     }
 
@@ -156,7 +154,7 @@ def two_machines() -> Scenario:
 
 
 def binary() -> Scenario:
-    solved = CLASSIC["toy"]().judged("c1")
+    solved = CLASSIC["toy"]().with_binary("c1")
     return Scenario(solved.problem, _of(solved), 18, {"model": FEW})
 
 
@@ -255,8 +253,8 @@ def intervals_with_errors() -> Scenario:
 
 
 def fixed_hyperparameters() -> Scenario:
-    solved = gp_prior(1, seed=3, noise=0.0)
-    model = cm.Model(kernel="se", lengthscale=0.1, amplitude=1.0, noise=0.0)
+    solved = gp_prior(1, seed=3, noise_std=0.0)
+    model = cm.Model(kernel="se", lengthscale=0.1, amplitude=1.0, noise_variance=0.0)
     return Scenario(solved.problem, _of(solved), 14, {"model": model, "acquisition": PESC(20)})
 
 

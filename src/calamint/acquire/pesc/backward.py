@@ -22,20 +22,20 @@ def backward(c: Conditioned, x: Array, s: Forward, wanted: Array) -> Array:
     by_before = np.zeros_like(s.variance)  # the mean that was believed at x anyway
     by_shift = np.zeros_like(s.variance[..., 1:])
     if s.binary is not None:
-        binary = weights[..., c.passfail]
-        by_before[..., c.passfail] = binary * s.binary.by_mean
-        by_prior[..., c.passfail] = binary * s.binary.by_variance
-        by_after[..., c.passfail] = binary * s.binary.by_variance_after
-        by_shift[..., c.passfail[1:]] = binary * s.binary.by_mean_after
+        binary = weights[..., c.binary]
+        by_before[..., c.binary] = binary * s.binary.by_mean
+        by_prior[..., c.binary] = binary * s.binary.by_variance
+        by_after[..., c.binary] = binary * s.binary.by_variance_after
+        by_shift[..., c.binary[1:]] = binary * s.binary.by_mean_after
     # The objective: after = v − B p²/s, B = β(β + α), p = v − cov(f(x), f(x*)).
     big = f.beta * (f.beta + f.alpha) * speaks
-    ratio = s.pull / s.apart
+    ratio = s.cov_difference / s.apart
     own = by_after[..., 0]
     by_var = np.empty_like(s.variance)
     by_var[..., 0] = own * (1 - 2 * big * ratio)
     by_to = own * 2 * big * ratio
     by_apart = own * big * ratio**2
-    by_big = -own * s.pull * ratio * speaks
+    by_big = -own * s.cov_difference * ratio * speaks
     by_beta = by_big * (2 * f.beta + f.alpha)
     by_alpha = by_big * f.beta
     # The constraints: after = v − v² κ, κ = R² d² + R e, with d = P'/P, e = P''/P.

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from calamint.arrays import Array
-from calamint.model import hazard, log_normal_density, verdict_score
+from calamint.model import hazard, log_normal_density, probit_score
 
 
 @final
@@ -34,8 +34,8 @@ def kl_divergence(
     mean: Array, variance: Array, mean_after: Array, variance_after: Array
 ) -> BinaryGain:
     """KL(p' ‖ p), never negative"""
-    t, t_mean, t_variance = verdict_score(mean, variance)
-    u, u_mean, u_variance = verdict_score(mean_after, variance_after)
+    t, t_mean, t_variance = probit_score(mean, variance)
+    u, u_mean, u_variance = probit_score(mean_after, variance_after)
     passing, failing = log_ndtr(u) - log_ndtr(t), log_ndtr(-u) - log_ndtr(-t)
     by_t = ndtr(-u) * hazard(t) - ndtr(u) * hazard(-t)
     by_u = np.exp(log_normal_density(u)) * (passing - failing)
@@ -47,8 +47,8 @@ def entropy_reduction(
     mean: Array, variance: Array, mean_after: Array, variance_after: Array
 ) -> BinaryGain:
     """H(p) − H(p')"""
-    t, t_mean, t_variance = verdict_score(mean, variance)
-    u, u_mean, u_variance = verdict_score(mean_after, variance_after)
+    t, t_mean, t_variance = probit_score(mean, variance)
+    u, u_mean, u_variance = probit_score(mean_after, variance_after)
     (before, by_t), (after, by_u) = _binary_entropy(t), _binary_entropy(u)
     return BinaryGain(
         before - after, by_t * t_mean, by_t * t_variance, -by_u * u_mean, -by_u * u_variance

@@ -70,7 +70,7 @@ class Conditioned:
     """What is believed of every function if each drawn x* were the solution.
 
     functions      the objective first, then the constraints
-    passfail       (1 + K,) which functions are measured as pass or fail
+    binary       (1 + K,) which functions are measured as pass or fail
     kl             whether outcomes are valued by KL divergence: see `binary`
     rows           (J,) which sample each solution belongs to
     weights        (J,) of the solutions in the average, summing to one
@@ -80,7 +80,7 @@ class Conditioned:
 
     functions: list[Joint]
     limits: Limits
-    passfail: Mask
+    binary: Mask
     kl: bool
     rows: Index
     weights: Array
@@ -112,7 +112,7 @@ class Conditioned:
         return Conditioned(
             functions=[function.part(samples, columns) for function in self.functions],
             limits=self.limits,
-            passfail=self.passfail,
+            binary=self.binary,
             kl=self.kl,
             rows=self.rows[mine] - samples.start,
             weights=self.weights[mine],
@@ -131,7 +131,7 @@ def condition(
     sites: Sites,
     rows: Index,
     weights: Array,
-    passfail: Mask | None = None,
+    binary: Mask | None = None,
     kl: bool = False,
 ) -> Conditioned:
     """Prepare all that the gains at any input need."""
@@ -150,7 +150,7 @@ def condition(
     return Conditioned(
         functions=functions,
         limits=blocks.limits,
-        passfail=np.zeros(len(functions), dtype=bool) if passfail is None else passfail,
+        binary=np.zeros(len(functions), dtype=bool) if binary is None else binary,
         kl=kl,
         rows=rows,
         weights=weights,

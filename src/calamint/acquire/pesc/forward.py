@@ -10,7 +10,7 @@ entropy (`binary`).
 | m, v | `mean`, `variance` | (J, n, 1 + K) | given the sites of each x* |
 | v' | `after` | (J, n, 1 + K) | and given Ψ at x |
 | s | `apart` | (J, n) | variance of f(x) − f(x*), conditioned |
-| p | `pull` | (J, n) | v − cov(f(x), f(x*)), conditioned |
+| p | `cov_difference` | (J, n) | v − cov(f(x), f(x*)), conditioned |
 | | `cross`, `through` | (J, 1 + K, n, B) | C(x, sites), and times W |
 """
 
@@ -44,7 +44,7 @@ class Forward:
     cross: Array
     through: Array
     apart: Array
-    pull: Array
+    cov_difference: Array
     after: Array
     noise: Array
     factor: Psi
@@ -86,23 +86,23 @@ def forward(c: Conditioned, x: Array, order: int) -> Forward:
     silent = np.max(np.abs(x[None] - solutions[:, None]), axis=-1) < 1e-9
     shrink = np.where(silent, 0.0, factor.beta * (factor.beta + factor.alpha))
     kappa = np.where(silent[..., None], 0.0, factor.kappa_c)
-    pull = variance[..., 0] - to_solution
+    cov_difference = variance[..., 0] - to_solution
     after = np.empty_like(variance)
-    after[..., 0] = variance[..., 0] - shrink * pull**2 / apart
+    after[..., 0] = variance[..., 0] - shrink * cov_difference**2 / apart
     after[..., 1:] = variance[..., 1:] * (1 - variance[..., 1:] * kappa)
     after = np.maximum(after, lowest)
     noise = c.noise[c.rows][:, None, :]
     each = 0.5 * np.log((prior + noise + 1e-300) / (after + noise + 1e-300))
     binary = None
-    if c.passfail.any():
+    if c.binary.any():
         shift = np.where(silent[..., None], 0.0, factor.rho_c) * variance[..., 1:]
         binary = (kl_divergence if c.kl else entropy_reduction)(
-            before[..., c.passfail],
-            prior[..., c.passfail],
-            (mean[..., 1:] + shift)[..., c.passfail[1:]],
-            after[..., c.passfail],
+            before[..., c.binary],
+            prior[..., c.binary],
+            (mean[..., 1:] + shift)[..., c.binary[1:]],
+            after[..., c.binary],
         )
-        each[..., c.passfail] = binary.nats
+        each[..., c.binary] = binary.nats
     gains = np.where(c.measurable, np.einsum("j,jni->ni", c.weights, each), 0.0)
     return Forward(
         at,
@@ -114,7 +114,7 @@ def forward(c: Conditioned, x: Array, order: int) -> Forward:
         cross,
         through,
         apart,
-        pull,
+        cov_difference,
         after,
         noise,
         factor,
@@ -138,6 +138,6 @@ def given(c: Conditioned, x: Array) -> Given:
     state = forward(c, x, 2)
     factor, speaks = state.factor, ~state.silent
     mean = state.mean.copy()
-    mean[..., 0] += speaks * factor.rho_f * state.pull
+    mean[..., 0] += speaks * factor.rho_f * state.cov_difference
     mean[..., 1:] += speaks[..., None] * state.variance[..., 1:] * factor.rho_c
     return Given(mean, state.after, state.each)

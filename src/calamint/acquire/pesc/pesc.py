@@ -141,8 +141,8 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
         blocks.active[:] = False
     sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
     used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
-    passfail = np.array([False, *(constraint.passfail for constraint in belief.constraints)])
-    conditioned = condition(functions, blocks, sites, drawn.row, used / used.sum(), passfail)
+    binary = np.array([False, *(constraint.binary for constraint in belief.constraints)])
+    conditioned = condition(functions, blocks, sites, drawn.row, used / used.sum(), binary)
     report = Report(
         solutions=count,
         feasible=int(drawn.feasible.sum()),

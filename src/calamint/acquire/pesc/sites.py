@@ -104,5 +104,5 @@ def _distances(belief: Belief, a: Array, b: Array) -> Array:
     """
     functions = belief.functions.values()
     typical = [np.median(function.process.lengthscales, axis=0) for function in functions]
-    scale = np.min(typical, axis=0)[belief.problem.space.owner]
+    scale = np.min(typical, axis=0)[belief.problem.space.parameter_index]
     return np.sqrt((((a / scale)[:, None] - b / scale) ** 2).sum(-1))

@@ -17,7 +17,7 @@ Work = Callable[[Params], Any]
 
 @final
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     """How a job ended: with values, or an error; `unloadable` if its task could not be started."""
 
     job: Job
@@ -39,7 +39,7 @@ class Executor(ABC):
     def start(self, job: Job) -> None: ...
 
     @abstractmethod
-    def wait(self, seconds: float) -> list[Outcome]:
+    def wait(self, seconds: float) -> list[JobResult]:
         """Jobs that have ended, after waiting up to this many seconds for one."""
 
     @abstractmethod

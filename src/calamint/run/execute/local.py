@@ -11,7 +11,7 @@ from typing import Any, final
 
 from calamint.checks import finite, nearest
 from calamint.errors import ProblemError, TaskError
-from calamint.run.execute.base import Executor, Outcome, Work
+from calamint.run.execute.base import Executor, JobResult, Work
 from calamint.run.execute.command import Command, check_command, command_payload
 from calamint.run.execute.process import GRACE, JobProcess
 from calamint.run.jobs import Job
@@ -41,7 +41,7 @@ class Local(Executor):
 
         super().prepare(works, folder, name)
         # Nothing of an earlier run may reach this one.
-        self._ended: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
         self._running: dict[tuple[int, int], JobProcess] = {}
         for task in self.timeout if isinstance(self.timeout, Mapping) else ():
             if task not in works:
@@ -82,7 +82,7 @@ class Local(Executor):
         process = JobProcess(job, payload, folder, limit, self._ended)
         self._running[job.number, job.attempt] = process
 
-    def wait(self, seconds: float) -> list[Outcome]:
+    def wait(self, seconds: float) -> list[JobResult]:
         ended = []
         with suppress(queue.Empty):
             ended.append(self._ended.get(timeout=max(seconds, 0.0)))

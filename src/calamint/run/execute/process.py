@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from calamint.run.execute.base import Outcome
+from calamint.run.execute.base import JobResult
 from calamint.run.jobs import Job
 
 # How long a process that is told to stop may take to do so.
@@ -32,7 +32,7 @@ class JobProcess:
         payload: Mapping[str, Any],
         folder: Path,
         limit: float | None,
-        ended: "queue.SimpleQueue[Outcome]",
+        ended: "queue.SimpleQueue[JobResult]",
     ) -> None:
         self.job, self.folder, self.limit, self.ended = job, folder, limit, ended
         self.result = Path(payload["result"])
@@ -90,10 +90,10 @@ class JobProcess:
             outcome = self._outcome(seconds)
         except BaseException as error:  # whatever happens, the job has ended
             words = f"its result cannot be read: {type(error).__name__}: {error}"
-            outcome = Outcome(self.job, error=words, seconds=seconds)
+            outcome = JobResult(self.job, error=words, seconds=seconds)
         self.ended.put(outcome)
 
-    def _outcome(self, seconds: float) -> Outcome:
+    def _outcome(self, seconds: float) -> JobResult:
         try:
             result = json.loads(self.result.read_text())
             self.result.unlink()
@@ -103,7 +103,7 @@ class JobProcess:
             result = {"error": self.reason}
         elif "error" in result and self.command:
             result["error"] += self._last_words()
-        outcome = Outcome(
+        outcome = JobResult(
             self.job,
             result.get("values"),
             result.get("error"),

@@ -7,7 +7,7 @@ from typing import final
 
 from calamint.decide import Duration, VirtualClock, duration_of
 from calamint.errors import ProblemError
-from calamint.run.execute.base import Executor, Outcome, Work
+from calamint.run.execute.base import Executor, JobResult, Work
 from calamint.run.execute.command import Command
 from calamint.run.jobs import Job
 
@@ -27,7 +27,7 @@ class Simulated(Executor):
     def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
         super().prepare(works, folder, name)
         self._running: list[tuple[float, int, float, Job]] = []
-        self._stopped: list[Outcome] = []
+        self._stopped: list[JobResult] = []
         for task, work in works.items():
             if isinstance(work, Command):
                 raise ProblemError(f"tasks[{task!r}] is a command: simulations call functions.")
@@ -37,7 +37,7 @@ class Simulated(Executor):
         lasts = duration_of(self.durations, job.suggestion)
         heapq.heappush(self._running, (now + lasts, job.number, now, job))
 
-    def wait(self, seconds: float) -> list[Outcome]:
+    def wait(self, seconds: float) -> list[JobResult]:
         """The job that ends first; the clock moves there, or by `seconds`."""
         if self._stopped:
             return [self._stopped.pop()]
@@ -49,12 +49,12 @@ class Simulated(Executor):
         work = self.works[job.task]
         assert not isinstance(work, Command)  # `prepare` refused them
         try:
-            return [Outcome(job, work(dict(job.params)), seconds=ended - started)]
+            return [JobResult(job, work(dict(job.params)), seconds=ended - started)]
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
-            return [Outcome(job, error=words, seconds=ended - started)]
+            return [JobResult(job, error=words, seconds=ended - started)]
 
     def stop(self, job: Job) -> None:
         self._running = [entry for entry in self._running if entry[3] != job]
         heapq.heapify(self._running)
-        self._stopped.append(Outcome(job, error="it was cancelled"))
+        self._stopped.append(JobResult(job, error="it was cancelled"))

@@ -26,6 +26,7 @@ def upgrade() -> None:
         settings = json.loads(text)
         settings["retries"] = settings.pop("attempts") - 1
         settings["couple"] = False
+        settings["model"]["noise_variance"] = settings["model"].pop("noise")
         connection.execute(
             studies.update().where(studies.c.id == study).values(settings=json.dumps(settings))
         )

@@ -1,14 +1,14 @@
 """Constraints that are only judged, and inputs that crash.
 
-    .venv/bin/python benchmarks/verdicts.py [--repetitions 20] [--problems toy gardner2 crashes]
+    .venv/bin/python benchmarks/binary.py [--repetitions 20] [--problems toy gardner2 crashes]
 
 Toy and Gardner 2: the constraint c1 (c) is measured as pass or fail, all at once, noise-free, and
 hyper-parameters are sampled; PESC and EIC from the same three starts with the same model.
 Crashes: two hollows in a square; everything fails on a disc of 40 % of it around the deeper one.
 PESC on that, and on the same function where nothing fails, whose optimum is the deeper hollow; both
 without noise, where gaps end in rounding errors, and with noise of 0.05.
-Gaps are those of the recommendation (δ = 0.05). Appends to `results/verdicts.csv`, goes on where it
-stopped, and writes `results/verdicts.md`.
+Gaps are those of the recommendation (δ = 0.05). Appends to `results/outcomes.csv`, goes on where it
+stopped, and writes `results/outcomes.md`.
 """
 
 import math
@@ -37,11 +37,11 @@ LEARNING = 20  # evaluations after which failures should be rare
 
 
 def toy(seed: int) -> SolvedProblem:  # noqa: ARG001 - the same problem for every seed
-    return CLASSIC["toy"]().coupled().judged("c1")
+    return CLASSIC["toy"]().coupled().with_binary("c1")
 
 
 def gardner2(seed: int) -> SolvedProblem:  # noqa: ARG001
-    return CLASSIC["gardner2"]().coupled().judged("c")
+    return CLASSIC["gardner2"]().coupled().with_binary("c")
 
 
 def hollows(x: Array) -> Array:
@@ -56,11 +56,11 @@ def crashing(x: Array) -> Array:
 
 
 def smooth_noisy(seed: int) -> SolvedProblem:
-    return replace(smooth(seed), noise=NOISE)
+    return replace(smooth(seed), noise_std=NOISE)
 
 
 def crashes_noisy(seed: int) -> SolvedProblem:
-    return replace(crashes(seed), noise=NOISE)
+    return replace(crashes(seed), noise_std=NOISE)
 
 
 def smooth(seed: int) -> SolvedProblem:  # noqa: ARG001
@@ -146,11 +146,11 @@ def discs(rows: Sequence[harness.Row]) -> str:
 
 
 def main() -> None:
-    path = RESULTS / "verdicts.csv"
-    rows, table = harness.main("Verdicts and failures.", entries(), LOOKS, path)
+    path = RESULTS / "binary.csv"
+    rows, table = harness.main("Outcomes and failures.", entries(), LOOKS, path)
     text = f"{table}\n\n{discs(rows)}\n\n{failures(rows)}\n"
     print(text)
-    (RESULTS / "verdicts.md").write_text(f"# Verdicts and failures\n\n{__doc__}\n{text}")
+    (RESULTS / "binary.md").write_text(f"# Binary constraints and failures\n\n{__doc__}\n{text}")
 
 
 if __name__ == "__main__":
