@@ -2,6 +2,7 @@
 hides a cycle."""
 
 import ast
+import importlib
 from collections import Counter
 from pathlib import Path
 
@@ -46,3 +47,11 @@ def test_no_import_inside_a_function_breaks_a_cycle():
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("calamint"):
                 late.add((name, ast.unparse(node)))
     assert late == {("problem/problem.py", "from calamint.problem import spec")}
+
+
+def test_no_room_exports_a_name_that_is_also_a_file():
+    """A file that is imported takes the place of what the room exports lazily."""
+    for room in ("problem", "model", "acquire", "decide", "run", "show"):
+        files = {path.stem for path in (ROOT / room).iterdir()}
+        exported = set(importlib.import_module(f"calamint.{room}").__all__)
+        assert exported & files <= {"feasibility", "plots"}  # modules that are exported themselves

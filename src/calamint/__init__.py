@@ -1,19 +1,48 @@
 """Calamint: which measurement to make next, at which input, on which machine."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.decide import Optimizer, Prediction, Recommendation, Suggestion, optimize
+    from calamint.acquire import (
+        EIC,
+        EICD,
+        EV,
+        IECI,
+        PESC,
+        RS,
+        RSDG,
+        AugmentedLagrangian,
+        Random,
+        Thompson,
+    )
+    from calamint.decide import (
+        Optimizer,
+        Prediction,
+        Recommendation,
+        Settings,
+        Suggestion,
+        VirtualClock,
+        optimize,
+    )
     from calamint.errors import CalamintError, ProblemError, ResultError, StorageError, TaskError
     from calamint.model import Model
     from calamint.problem import Choice, Constraint, Integer, Problem, Real, Task
-    from calamint.run import Job, Local, Simulated, Study
+    from calamint.run import Job, Local, Progress, Simulated, Study, Watcher
     from calamint.show import Live, plots
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "EIC",
+    "EICD",
+    "EV",
+    "IECI",
+    "PESC",
+    "RS",
+    "RSDG",
+    "AugmentedLagrangian",
     "CalamintError",
     "Choice",
     "Constraint",
@@ -26,36 +55,54 @@ __all__ = [
     "Prediction",
     "Problem",
     "ProblemError",
+    "Progress",
+    "Random",
     "Real",
     "Recommendation",
     "ResultError",
+    "Settings",
     "Simulated",
     "StorageError",
     "Study",
     "Suggestion",
     "Task",
     "TaskError",
+    "Thompson",
+    "VirtualClock",
+    "Watcher",
     "optimize",
     "plots",
 ]
 
-# Loaded when first used: importing Calamint must not cost what only a decision needs.
-_MODULES = {
-    "errors": ("CalamintError", "ProblemError", "ResultError", "StorageError", "TaskError"),
-    "problem": ("Choice", "Constraint", "Integer", "Problem", "Real", "Task"),
-    "model": ("Model",),
-    "decide": ("Optimizer", "Prediction", "Recommendation", "Suggestion", "optimize"),
-    "run": ("Job", "Local", "Simulated", "Study"),
-    "show": ("Live", "plots"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'calamint' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"calamint.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "errors": ("CalamintError", "ProblemError", "ResultError", "StorageError", "TaskError"),
+        "problem": ("Choice", "Constraint", "Integer", "Problem", "Real", "Task"),
+        "model": ("Model",),
+        "acquire": (
+            "EIC",
+            "EICD",
+            "EV",
+            "IECI",
+            "PESC",
+            "RS",
+            "RSDG",
+            "AugmentedLagrangian",
+            "Random",
+            "Thompson",
+        ),
+        "decide": (
+            "Optimizer",
+            "Prediction",
+            "Recommendation",
+            "Settings",
+            "Suggestion",
+            "VirtualClock",
+            "optimize",
+        ),
+        "run": ("Job", "Local", "Progress", "Simulated", "Study", "Watcher"),
+        "show": ("Live",),
+    },
+    whole=("show.plots",),
+)

@@ -60,7 +60,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("hyperparameters", ["sampled", "map", "ml"])
-@pytest.mark.parametrize("noise_variance", [None, 0.0])
+@pytest.mark.parametrize("noise", [None, 0.0])
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_never_raise(case, noise, hyperparameters):
     inputs, values = HARD[case]
@@ -86,7 +86,7 @@ def test_hard_data_never_raise(case, noise, hyperparameters):
     assert np.all(np.isfinite(feasibility.log_probability_by_sample_gradient(belief, x)[1]))
 
 
-@pytest.mark.parametrize("noise_variance", [None, 0.0])
+@pytest.mark.parametrize("noise", [None, 0.0])
 def test_five_hundred_points(noise):
     inputs = RNG(0).random((500, 2))
     data = data_of(inputs, smooth(inputs))
@@ -280,7 +280,7 @@ def test_bad_settings_get_one_sentence(settings, words):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"noise_variance": {"g": 0.1}}, ["noise has 'g'", "no task measures"]),
+        ({"noise_variance": {"g": 0.1}}, ["noise_variance has 'g'", "no task measures"]),
         ({"lengthscale": [0.1, 0.2, 0.3]}, ["lengthscale is [0.1, 0.2, 0.3]", "2 parameters"]),
     ],
 )

@@ -1,16 +1,21 @@
 """What to do next: choosing task, input and resource; recommending."""
 
-from calamint.decide.capacity import free_capacity, placement
-from calamint.decide.clock import Clock, VirtualClock
-from calamint.decide.decision import remake
-from calamint.decide.optimize import Result, optimize
-from calamint.decide.optimizer import Optimizer
-from calamint.decide.queries import FunctionPrediction, Prediction, Recommendation
-from calamint.decide.records import Decision, Record, Suggestion
-from calamint.decide.results import Value, read_seconds, read_values
-from calamint.decide.settings import Rationality, Settings
-from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
-from calamint.decide.state import FullUpdate, State
+from typing import TYPE_CHECKING
+
+from calamint.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from calamint.decide.capacity import free_capacity, placement
+    from calamint.decide.clock import Clock, VirtualClock
+    from calamint.decide.decision import remake
+    from calamint.decide.optimize_function import Result, optimize
+    from calamint.decide.optimizer import Optimizer
+    from calamint.decide.queries import FunctionPrediction, Prediction
+    from calamint.decide.records import Decision, Recommendation, Record, Suggestion
+    from calamint.decide.results import Value, read_seconds, read_values
+    from calamint.decide.settings import Rationality, Settings
+    from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
+    from calamint.decide.state import FullUpdate, State
 
 __all__ = [
     "Clock",
@@ -39,3 +44,20 @@ __all__ = [
     "remake",
     "simulate",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "capacity": ("free_capacity", "placement"),
+        "clock": ("Clock", "VirtualClock"),
+        "decision": ("remake",),
+        "optimize_function": ("Result", "optimize"),
+        "optimizer": ("Optimizer",),
+        "queries": ("FunctionPrediction", "Prediction"),
+        "records": ("Decision", "Recommendation", "Record", "Suggestion"),
+        "results": ("Value", "read_seconds", "read_values"),
+        "settings": ("Rationality", "Settings"),
+        "simulation": ("Duration", "SimulatedJob", "duration_of", "simulate"),
+        "state": ("FullUpdate", "State"),
+    },
+)

@@ -18,8 +18,8 @@ from calamint.decide.clock import Clock
 from calamint.decide.decision import decide
 from calamint.decide.failures import crash_constraints
 from calamint.decide.observations import Observations
-from calamint.decide.queries import Prediction, Query, Recommendation
-from calamint.decide.records import Decision, Record, Suggestion
+from calamint.decide.queries import Prediction, Query
+from calamint.decide.records import Decision, Recommendation, Record, Suggestion
 from calamint.decide.results import Value, read_seconds, read_values
 from calamint.decide.settings import Rationality, Settings, read_acquisition, read_delta
 from calamint.decide.state import State

@@ -4,7 +4,7 @@ Each takes what a decision takes, and returns an answer and a state, which keeps
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, final
@@ -13,6 +13,7 @@ import numpy as np
 
 from calamint.acquire import PESC, Acquisition, Information, Utility
 from calamint.arrays import Array
+from calamint.checks import nearest
 from calamint.decide.blas_threads import single_threaded
 from calamint.decide.clock import Clock
 from calamint.decide.decision import in_bits
@@ -21,37 +22,13 @@ from calamint.decide.fallback import first_that_works
 from calamint.decide.observations import Observations
 from calamint.decide.pending import with_pending
 from calamint.decide.recommend import constrained_optimum
-from calamint.decide.records import met, near_points, rank, short
+from calamint.decide.records import Recommendation, met, near_points, rank
 from calamint.decide.settings import Settings
 from calamint.decide.state import State
 from calamint.decide.update import fitted, incumbent_of, models_to_try
 from calamint.errors import CalamintError, ProblemError, ResultError
 from calamint.model import Belief, feasibility
-from calamint.problem import Params, Problem
-
-
-@final
-@dataclass(frozen=True)
-class Recommendation:
-    """Where the constrained optimum is expected to be.
-
-    objective    expected, in the user's units
-    probability  that all limits are met there
-    confident    whether that probability reaches the 1 − δ that was asked for
-    """
-
-    params: Params
-    objective: float
-    probability: float
-    confident: bool
-
-    def __str__(self) -> str:
-        inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
-        doubt = "" if self.confident else ", less than asked for"
-        return (
-            f"{inputs}: objective {self.objective:.6g},"
-            f" feasible with probability {self.probability:.3g}{doubt}"
-        )
+from calamint.problem import Problem
 
 
 @final
@@ -73,7 +50,19 @@ class Prediction:
     probability: float
 
     def __getitem__(self, name: str) -> FunctionPrediction:
+        if name not in self.functions:
+            raise ProblemError(f"the prediction has no {name!r}: {nearest(name, self.functions)}")
         return self.functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the functions."""
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
 
 
 @final

@@ -103,6 +103,30 @@ class Record:
     sem: dict[str, float] = field(default_factory=dict)
 
 
+@final
+@dataclass(frozen=True)
+class Recommendation:
+    """Where the constrained optimum is expected to be.
+
+    objective    expected, in the user's units
+    probability  that all limits are met there
+    confident    whether that probability reaches the 1 − δ that was asked for
+    """
+
+    params: Params
+    objective: float
+    probability: float
+    confident: bool
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
+        doubt = "" if self.confident else ", less than asked for"
+        return (
+            f"{inputs}: objective {self.objective:.6g},"
+            f" feasible with probability {self.probability:.3g}{doubt}"
+        )
+
+
 def met(problem: Problem, record: Record) -> bool:
     """Whether all limits were met when measured; a limit that was not measured is not met."""
     return all(

@@ -3,12 +3,15 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from calamint.acquire import Incumbent, Utility
-from calamint.model import Belief, CostModel, Hyperparameters, Model
+from calamint.model import Hyperparameters
+
+if TYPE_CHECKING:
+    from calamint.acquire import Incumbent, Utility
+    from calamint.model import Belief, CostModel, Model
 
 Start = Mapping[str, Hyperparameters] | None
 
@@ -23,9 +26,9 @@ class Fit:
     """
 
     version: int
-    model: Model
+    model: "Model"
     start: Start
-    belief: Belief
+    belief: "Belief"
     seconds: float
 
 
@@ -41,11 +44,11 @@ class Update:
     costs      cost models by task
     """
 
-    belief: Belief
-    imagined: Belief
-    utility: Utility
-    incumbent: Incumbent
-    costs: Mapping[str, CostModel]
+    belief: "Belief"
+    imagined: "Belief"
+    utility: "Utility"
+    incumbent: "Incumbent"
+    costs: Mapping[str, "CostModel"]
 
 
 @final

@@ -1,22 +1,27 @@
 """What is believed: Gaussian processes over every function."""
 
-from calamint.model import feasibility
-from calamint.model.belief import Belief, FunctionBelief
-from calamint.model.bivariate import bivariate_cdf, both_within
-from calamint.model.config import Model
-from calamint.model.costs import SHORTEST, CostModel, FixedCost, check_costs, cost_model
-from calamint.model.data import Data
-from calamint.model.fitting import fit
-from calamint.model.hyperparameters import Hyperparameters
-from calamint.model.interval_probability import (
-    hazard,
-    log_normal_density,
-    probability_derivatives,
-    probit_score,
-)
-from calamint.model.known_function import check_known
-from calamint.model.protocol import CrossMoments, Joint, Process, SamplePaths
-from calamint.model.transforms import Scaling
+from typing import TYPE_CHECKING
+
+from calamint.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from calamint.model import feasibility
+    from calamint.model.belief import Belief, FunctionBelief
+    from calamint.model.bivariate import bivariate_cdf, both_within
+    from calamint.model.config import Model
+    from calamint.model.costs import SHORTEST, CostModel, FixedCost, check_costs, cost_model
+    from calamint.model.data import Data
+    from calamint.model.fitting import fit
+    from calamint.model.hyperparameters import Hyperparameters
+    from calamint.model.interval_probability import (
+        hazard,
+        log_normal_density,
+        probability_derivatives,
+        probit_score,
+    )
+    from calamint.model.known_function import check_known
+    from calamint.model.protocol import CrossMoments, Joint, Process, SamplePaths
+    from calamint.model.transforms import Scaling
 
 __all__ = [
     "SHORTEST",
@@ -44,3 +49,26 @@ __all__ = [
     "probability_derivatives",
     "probit_score",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "belief": ("Belief", "FunctionBelief"),
+        "bivariate": ("bivariate_cdf", "both_within"),
+        "config": ("Model",),
+        "costs": ("SHORTEST", "CostModel", "FixedCost", "check_costs", "cost_model"),
+        "data": ("Data",),
+        "fitting": ("fit",),
+        "hyperparameters": ("Hyperparameters",),
+        "interval_probability": (
+            "hazard",
+            "log_normal_density",
+            "probability_derivatives",
+            "probit_score",
+        ),
+        "known_function": ("check_known",),
+        "protocol": ("CrossMoments", "Joint", "Process", "SamplePaths"),
+        "transforms": ("Scaling",),
+    },
+    whole=("feasibility",),
+)

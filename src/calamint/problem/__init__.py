@@ -1,11 +1,16 @@
 """What is asked: parameters, functions and limits, tasks and resources, specs."""
 
-from calamint.problem.imports import imported
-from calamint.problem.limits import Constraint
-from calamint.problem.parameters import Choice, Integer, Parameter, Real
-from calamint.problem.problem import Objective, Problem
-from calamint.problem.space import Params, Space
-from calamint.problem.tasks import Graph, Kind, Task
+from typing import TYPE_CHECKING
+
+from calamint.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from calamint.problem.imports import imported
+    from calamint.problem.limits import Constraint
+    from calamint.problem.parameters import Choice, Integer, Parameter, Real
+    from calamint.problem.problem import Objective, Problem
+    from calamint.problem.space import Params, Space
+    from calamint.problem.tasks import Graph, Kind, Task
 
 __all__ = [
     "Choice",
@@ -22,3 +27,15 @@ __all__ = [
     "Task",
     "imported",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "imports": ("imported",),
+        "limits": ("Constraint",),
+        "parameters": ("Choice", "Integer", "Parameter", "Real"),
+        "problem": ("Objective", "Problem"),
+        "space": ("Params", "Space"),
+        "tasks": ("Graph", "Kind", "Task"),
+    },
+)

@@ -1,15 +1,22 @@
 """Doing it: studies that survive a restart, where they are stored, and running their jobs."""
 
-from calamint.run.execute import Executor, JobResult, Local, Simulated, read_works
-from calamint.run.jobs import Job, JobRecord
-from calamint.run.progress import Progress, RunReport, Watcher
-from calamint.run.store import REVISION, Database, is_dead
-from calamint.run.studies import names
-from calamint.run.study import Study
-from calamint.run.tables import columns_of, read_text, write_csv
+from typing import TYPE_CHECKING
+
+from calamint.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from calamint.run.execute import Executor, JobResult, Local, Simulated, read_works
+    from calamint.run.jobs import AttemptRecord, Job, JobRecord
+    from calamint.run.progress import Progress, RunReport, Watcher
+    from calamint.run.store import REVISION, Database, is_dead
+    from calamint.run.studies import names
+    from calamint.run.study import Study
+    from calamint.run.summary import Summary, summarise
+    from calamint.run.tables import columns_of, read_text, write_csv
 
 __all__ = [
     "REVISION",
+    "AttemptRecord",
     "Database",
     "Executor",
     "Job",
@@ -20,11 +27,27 @@ __all__ = [
     "RunReport",
     "Simulated",
     "Study",
+    "Summary",
     "Watcher",
     "columns_of",
     "is_dead",
     "names",
     "read_text",
     "read_works",
+    "summarise",
     "write_csv",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "execute": ("Executor", "JobResult", "Local", "Simulated", "read_works"),
+        "jobs": ("AttemptRecord", "Job", "JobRecord"),
+        "progress": ("Progress", "RunReport", "Watcher"),
+        "store": ("REVISION", "Database", "is_dead"),
+        "studies": ("names",),
+        "study": ("Study",),
+        "summary": ("Summary", "summarise"),
+        "tables": ("columns_of", "read_text", "write_csv"),
+    },
+)

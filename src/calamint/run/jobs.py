@@ -61,6 +61,30 @@ class Job:
 
 @final
 @dataclass(frozen=True)
+class AttemptRecord:
+    """An attempt that has its resources; times are seconds since 1970.
+
+    Attributes:
+        job: The number of its job.
+        number: Which attempt at that job it is; the first is 1.
+        owner: The process that runs it: host, process id, and when that was started.
+        resources: What it occupies.
+        started: When it started.
+        heartbeat: When its lease was last renewed.
+        lease_until: When its lease runs out; None if it has none.
+    """
+
+    job: int
+    number: int
+    owner: str
+    resources: tuple[str, ...]
+    started: float
+    heartbeat: float
+    lease_until: float | None
+
+
+@final
+@dataclass(frozen=True)
 class JobRecord:
     """A job as it is stored; times are seconds since 1970.
 

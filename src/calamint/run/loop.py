@@ -21,7 +21,7 @@ from calamint.errors import (
     TaskError,
 )
 from calamint.run.ask import Request
-from calamint.run.execute import Executor, JobResult, Local, read_works
+from calamint.run.execute import Executor, JobResult, Local, Tasks, read_works
 from calamint.run.jobs import Job
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.replay import Replica
@@ -45,7 +45,7 @@ class Loop:
     def __init__(
         self,
         study: "Study",
-        tasks: object,
+        tasks: Tasks,
         evaluations: int | None,
         seconds: float | None,
         cost: float | None,
@@ -276,12 +276,12 @@ class Loop:
 
     def _look(self) -> None:
         if self.watch is not None:
-            self.watch.look(self._progress())
+            self.watch.refresh(self._progress())
 
     def _say(self, sentence: str) -> None:
         LOG.info("%s", sentence)
         if self.watch is not None:
-            self.watch.say(sentence)
+            self.watch.message(sentence)
 
     @contextmanager
     def _interrupts(self) -> Iterator[None]:

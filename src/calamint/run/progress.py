@@ -41,15 +41,23 @@ class Progress:
 
 
 class Watcher(Protocol):
-    """Something that is told how a run goes."""
+    """What `Study.run(watch=...)` calls while it runs; `cm.Live` is one.
 
-    def started(self, progress: Progress, job: Job) -> None: ...
+    All methods are called from the thread that called `run`. An exception in one of them ends the
+    run, as Ctrl-C pressed twice would.
+    """
 
-    def ended(self, progress: Progress, outcome: JobResult) -> None: ...
+    def started(self, progress: Progress, job: Job) -> None:
+        """A job was just started."""
 
-    def look(self, progress: Progress) -> None: ...
+    def ended(self, progress: Progress, result: JobResult) -> None:
+        """A job ended, and its result was stored; `result.error` says why if it failed."""
 
-    def say(self, sentence: str) -> None: ...
+    def refresh(self, progress: Progress) -> None:
+        """Called several times a second while jobs run."""
+
+    def message(self, sentence: str) -> None:
+        """Something that a person should read, such as that a disk is full."""
 
 
 @final

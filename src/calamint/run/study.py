@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -25,19 +25,16 @@ from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.model import Model
 from calamint.problem import Problem, Task
 from calamint.run.ask import Request, next_job
-from calamint.run.execute import Executor
-from calamint.run.jobs import Job, JobRecord
+from calamint.run.changes import allowed_changes
+from calamint.run.create import open_study
+from calamint.run.execute import Executor, Tasks
+from calamint.run.jobs import AttemptRecord, Job, JobRecord
 from calamint.run.loop import LEASE, Loop
 from calamint.run.progress import RunReport, Watcher
 from calamint.run.replay import Replica
-from calamint.run.store import MEMORY, Database, Store
-from calamint.run.studies import (
-    allowed_changes,
-    check_study_name,
-    only,
-    open_study,
-    stored_problem,
-)
+from calamint.run.store import MEMORY, Database, Store, job_records, open_attempts
+from calamint.run.studies import check_study_name, find_study, stored_problem
+from calamint.run.summary import Summary, summarise
 from calamint.run.tables import (
     columns_of,
     read_measurements,
@@ -123,10 +120,9 @@ class Study:
         problem  needed only if it has functions that cannot be imported
         """
         database = storage if isinstance(storage, Database) else Database(storage, create=False)
-        name = only(database) if name is None else check_study_name(name)
-        if problem is None:
-            problem = stored_problem(database, name)
-        return Study(problem, database, name, clock=clock)
+        found = find_study(database, name)
+        problem = stored_problem(found) if problem is None else problem
+        return Study(problem, database, found.name, clock=clock)
 
     def now(self) -> float:
         """Seconds since 1970, or on the virtual clock."""
@@ -182,7 +178,7 @@ class Study:
 
     def run(
         self,
-        tasks: object = None,
+        tasks: Tasks = None,
         evaluations: int | None = None,
         seconds: float | None = None,
         cost: float | None = None,
@@ -342,11 +338,15 @@ class Study:
     @property
     def jobs(self) -> list[JobRecord]:
         """All jobs, with their states and what they measured."""
-        return self._store.records()
+        return job_records(self.database, self._store.study)
 
-    def attempts(self) -> Sequence[Any]:
-        """Attempts that have resources: `job`, `number`, `owner`, `started`, `lease_until`."""
-        return self._store.open_attempts()
+    def attempts(self) -> list[AttemptRecord]:
+        """Attempts that have their resources, oldest first."""
+        return open_attempts(self.database, self._store.study)
+
+    def summary(self) -> Summary:
+        """How far the study has come, without computing anything."""
+        return summarise(self.database, self.name)
 
     def table(self) -> list[dict[str, Any]]:
         """What was measured, a row for each finished job."""

@@ -1,21 +1,19 @@
-"""Telling people: displays, plots and reports.
+"""Telling people: displays, plots and reports."""
 
-Loaded when first used: plots need Plotly, and the display needs Rich.
-"""
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from calamint.show import plots
+    from calamint.show.cli.main import main
+    from calamint.show.doctor import examine
     from calamint.show.live import Live
 
-__all__ = ["Live", "plots"]
+__all__ = ["Live", "examine", "main", "plots"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("calamint.show.plots")
-    if name == "Live":
-        return importlib.import_module("calamint.show.live").Live
-    raise AttributeError(f"module 'calamint.show' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {"live": ("Live",), "cli.main": ("main",), "doctor": ("examine",)},
+    whole=("plots",),
+)

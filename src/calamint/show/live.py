@@ -35,17 +35,17 @@ class Live(Watcher):
             self._live.stop()
             self._live = None
 
-    def say(self, sentence: str) -> None:
+    def message(self, sentence: str) -> None:
         self.console.print(Text(sentence))
 
     def started(self, progress: Progress, job: Job) -> None:  # noqa: ARG002
-        self.look(progress)
+        self.refresh(progress)
 
-    def ended(self, progress: Progress, outcome: JobResult) -> None:
+    def ended(self, progress: Progress, result: JobResult) -> None:
         if not self.console.is_terminal:
-            self.console.print(Text(_line(progress, outcome)), soft_wrap=True)
+            self.console.print(Text(_line(progress, result)), soft_wrap=True)
 
-    def look(self, progress: Progress) -> None:
+    def refresh(self, progress: Progress) -> None:
         if not self.console.is_terminal:
             return
         if self._live is None:
@@ -54,16 +54,16 @@ class Live(Watcher):
         self._live.update(picture(progress), refresh=True)
 
 
-def _line(progress: Progress, outcome: JobResult) -> str:
-    job = outcome.job
+def _line(progress: Progress, result: JobResult) -> str:
+    job = result.job
     inputs = ", ".join(f"{name} = {_short(value)}" for name, value in job.params.items())
-    found = f"failed: {outcome.error}" if outcome.error else str(_values(outcome.values))
+    found = f"failed: {result.error}" if result.error else str(_values(result.values))
     total = sum(progress.ended.values())
     of = f"/{progress.wanted}" if progress.wanted else ""
     bits = f", {sum(job.bits.values()):.2f} bits were expected" if job.bits else ""
     return (
         f"{total}{of} {job.task} on {'+'.join(job.resources)} at {inputs}: {found}"
-        f" ({outcome.seconds:.1f} s{bits})"
+        f" ({result.seconds:.1f} s{bits})"
     )
 
 

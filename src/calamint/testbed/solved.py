@@ -47,9 +47,11 @@ class SolvedProblem:
     ) -> dict[str, float]:
         """What a task would report: the true values with the problem's noise, or outcomes."""
         values = self.evaluate(params, task)
-        noisy = {name: value + self.noise_std * rng.standard_normal() for name, value in values.items()}
-        judged = self.problem.binary
-        return {name: value >= 0 if name in judged else value for name, value in noisy.items()}
+        noisy = {
+            name: value + self.noise_std * rng.standard_normal() for name, value in values.items()
+        }
+        binary = self.problem.binary
+        return {name: value >= 0 if name in binary else value for name, value in noisy.items()}
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 0.0) -> bool:
         """Whether all limits are met, up to a tolerance in the functions' own units."""

@@ -13,6 +13,8 @@ from calamint.run.execute.command import Command
 from calamint.run.jobs import Job
 
 Work = Callable[[Params], Any]
+# What tasks do: functions of the parameters, or words of commands, by task or for the only one.
+Tasks = Mapping[str, Work | Sequence[str]] | Work | Sequence[str] | None
 
 
 @final

@@ -19,12 +19,12 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
-from sqlalchemy import Connection, Row, and_, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert
 
 from calamint.decide import Decision, FullUpdate, Recommendation, Suggestion
 from calamint.errors import ResultError
 from calamint.problem import Problem
-from calamint.run.jobs import OPEN, JobRecord
+from calamint.run.jobs import OPEN
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.leases import lost, renew
@@ -71,7 +71,12 @@ class Store:
     """
 
     def __init__(
-        self, database: Database, study: int, retries: int, pause: float, now: Callable[[], float]
+        self,
+        database: Database,
+        study: int,
+        retries: int,
+        pause: float,
+        now: Callable[[], float],
     ) -> None:
         self.database, self.study = database, study
         self.retries, self.pause = retries, pause
@@ -246,10 +251,6 @@ class Store:
         with self.database.read() as connection:
             return self._rows.study(connection)
 
-    def open_attempts(self) -> Sequence[Row[Any]]:
-        with self.database.read() as connection:
-            return self._rows.open_attempts(connection)
-
     def change(self, problem: Problem, revision: int, changes: Sequence[str]) -> int | None:
         """Another problem: its revision, or None if others changed it since `revision`."""
         with self.database.write() as connection:
@@ -276,51 +277,6 @@ class Store:
                     confident=found.confident,
                 )
             )
-
-    def records(self) -> list[JobRecord]:
-        """All jobs, oldest first, with what they measured."""
-        jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
-        with self.database.read() as connection:
-            rows = connection.execute(
-                select(jobs, decisions.c.update_kind, decisions.c.warnings)
-                .outerjoin(
-                    decisions,
-                    and_(
-                        decisions.c.study_id == jobs.c.study_id,
-                        decisions.c.number == jobs.c.decision,
-                    ),
-                )
-                .where(jobs.c.study_id == self.study)
-                .order_by(jobs.c.number)
-            ).all()
-            found = connection.execute(
-                select(measured.c.job_id, measured.c.function, measured.c.value).where(
-                    measured.c.study_id == self.study, measured.c.used
-                )
-            ).all()
-        values: dict[int, dict[str, float]] = {}
-        for job, function, value in found:
-            values.setdefault(job, {})[function] = value
-        return [
-            JobRecord(
-                row.number,
-                row.task,
-                row.params,
-                row.state,
-                tuple(row.resources),
-                row.attempts,
-                row.created,
-                row.ended,
-                row.seconds,
-                row.reason,
-                row.bits,
-                row.predicted_cost,
-                row.update_kind or "enqueued",
-                tuple(row.warnings or ()),
-                values.get(row.id, {}),
-            )
-            for row in rows
-        ]
 
     # -- leases -------------------------------------------------------------------------------
 

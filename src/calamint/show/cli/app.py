@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calamint.run import Study
+from calamint import run
 from calamint.show.cli.output import Format
 
 # What a script can tell by the exit code; 2 is a wrong command line.
@@ -13,13 +13,18 @@ FAILED, NOTHING_TO_DO, STORAGE, INTERRUPTED = 1, 3, 4, 130
 
 Storage = Annotated[
     str,
-    typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE", help="sqlite:///path.db"),
+    typer.Option(
+        "--storage",
+        "-s",
+        envvar="CALAMINT_STORAGE",
+        help="URL of the storage, such as sqlite:///study.db.",
+    ),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", "-n", help="The name of the study, if there are several.")
+    str | None, typer.Option("--name", "-n", help="Name of the study, if the storage has several.")
 ]
-As = Annotated[Format, typer.Option("--format", "-f", help="How to write the answer.")]
-JobNumber = Annotated[int, typer.Argument(help="The number that ask gave.")]
+As = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
+JobNumber = Annotated[int, typer.Argument(help="Number of the job, as printed by ask.")]
 DEFAULT = "sqlite:///calamint.db"
 
 app = typer.Typer(
@@ -27,7 +32,7 @@ app = typer.Typer(
     help="Which measurement to make next, at which input, on which machine.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=None,  # Rich takes longer to load than all the rest of the help
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 nothing can start now,"
     " 4 the storage cannot be used, 130 interrupted.",
@@ -43,12 +48,15 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which this is.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
 
 
-def open_study(storage: str, name: str | None) -> Study:
+def open_study(storage: str, name: str | None) -> "run.Study":
     """The study that a command is about."""
-    return Study.load(storage, name)
+    return run.Study.load(storage, name)

@@ -5,21 +5,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from calamint import problem, run
 from calamint.errors import ProblemError
-from calamint.problem import Problem, imported
-from calamint.run import Study, read_text
 
 
-def read_problem(source: str) -> Problem:
+def read_problem(source: str) -> "problem.Problem":
     """A problem from a TOML or JSON file, or `module:name`."""
     if source.endswith((".toml", ".json")):
         try:
             text = Path(source).read_text()
         except OSError as error:
             raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
-        return Problem.from_toml(text) if source.endswith(".toml") else Problem.from_json(text)
+        return (
+            problem.Problem.from_toml(text)
+            if source.endswith(".toml")
+            else problem.Problem.from_json(text)
+        )
     found = import_name(source, "a spec ending in .toml or .json, or 'module:problem'")
-    if not isinstance(found, Problem):
+    if not isinstance(found, problem.Problem):
         raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
     return found
 
@@ -29,7 +32,7 @@ def import_name(path: str, what: str) -> Any:
     if not module or not name:
         raise ProblemError(f"{path!r} is not {what}.")
     try:
-        return imported(module, name)
+        return problem.imported(module, name)
     except (ImportError, AttributeError) as error:
         raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
 
@@ -55,9 +58,9 @@ def read_value(text: str) -> Any:
     return text
 
 
-def read_params(study: Study, words: Sequence[str]) -> dict[str, Any]:
+def read_params(study: "run.Study", words: Sequence[str]) -> dict[str, Any]:
     known = study.problem.space.parameters
     return {
-        key: read_text(known[key], text) if key in known else text
+        key: run.read_text(known[key], text) if key in known else text
         for key, text in read_pairs(words).items()
     }

@@ -25,11 +25,11 @@ from calamint.show.cli.output import Format, show_answer
 def ask(
     storage: Storage = DEFAULT,
     name: Name = None,
-    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
-    resource: Annotated[str | None, typer.Option(help="Only on this resource.")] = None,
+    task: Annotated[str | None, typer.Option(help="Consider only this task.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Consider only this resource.")] = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:
-    """Book the next job, and say what to run; exit code 3 if nothing can start now."""
+    """Book the next job and print what to run (exit code 3: nothing can start)."""
     job = open_study(storage, name).ask(resource, task)
     if job is None:
         typer.echo("Nothing can start now: tell, fail or cancel a job first.", err=True)
@@ -50,16 +50,16 @@ def ask(
 def tell(
     job: JobNumber,
     values: Annotated[
-        list[str] | None, typer.Argument(help="name=value, or name=value,standard_error")
+        list[str] | None, typer.Argument(help="Results as name=value or name=value,standard_error.")
     ] = None,
     json_text: Annotated[
-        str | None, typer.Option("--json", help="The values as JSON; - reads standard input.")
+        str | None, typer.Option("--json", help="Results as JSON; - reads standard input.")
     ] = None,
     storage: Storage = DEFAULT,
     name: Name = None,
-    seconds: Annotated[float | None, typer.Option(help="How long it took.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="How long the job ran, in seconds.")] = None,
 ) -> None:
-    """What a job measured."""
+    """Report what a job measured."""
     if json_text is not None:
         text = sys.stdin.read() if json_text == "-" else json_text
         try:
@@ -83,30 +83,30 @@ def tell(
 @app.command(epilog='Example: calamint fail 3 "the solver diverged"')
 def fail(
     job: JobNumber,
-    reason: Annotated[str, typer.Argument(help="Why, in words.")],
+    reason: Annotated[str, typer.Argument(help="Why it failed, in words.")],
     storage: Storage = DEFAULT,
     name: Name = None,
 ) -> None:
-    """A job ended without a result."""
+    """Report that a job ended without a result."""
     open_study(storage, name).fail(job, reason)
     typer.echo(f"Job {job} is recorded as failed.")
 
 
 @app.command(epilog="Example: calamint cancel 3")
 def cancel(job: JobNumber, storage: Storage = DEFAULT, name: Name = None) -> None:
-    """A job will not be run; its resources are free again."""
+    """Cancel a job and free its resources."""
     open_study(storage, name).cancel(job)
     typer.echo(f"Job {job} is cancelled.")
 
 
 @app.command(epilog="Example: calamint enqueue train learning_rate=0.01 width=64")
 def enqueue(
-    task: Annotated[str, typer.Argument(help="Which task.")],
-    params: Annotated[list[str], typer.Argument(help="name=value for every parameter")],
+    task: Annotated[str, typer.Argument(help="Name of the task.")],
+    params: Annotated[list[str], typer.Argument(help="Parameters as name=value, one for each.")],
     storage: Storage = DEFAULT,
     name: Name = None,
 ) -> None:
-    """Have an input tried before anything else."""
+    """Queue an input to be tried before anything else."""
     study = open_study(storage, name)
     number = study.enqueue(task, read_params(study, params))
     typer.echo(f"Job {number} waits to be asked for.")

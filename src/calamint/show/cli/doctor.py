@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from calamint import show
 from calamint.show.cli.app import FAILED, app
-from calamint.show.doctor import examine
 
 
 @app.command(epilog="Example: calamint doctor --storage sqlite:///nn.db")
@@ -14,8 +14,8 @@ def doctor(
         str | None, typer.Option("--storage", "-s", envvar="CALAMINT_STORAGE")
     ] = None,
 ) -> None:
-    """Check the installation, and a storage, and say what is wrong."""
-    findings = examine(storage)
+    """Check the installation and a storage, and print what is wrong."""
+    findings = show.examine(storage)
     for finding in findings:
         typer.echo(f"{'ok   ' if finding.well else 'WRONG'} {finding.sentence}")
     if not all(finding.well for finding in findings):

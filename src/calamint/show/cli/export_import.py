@@ -12,11 +12,11 @@ from calamint.show.cli.app import DEFAULT, Name, Storage, app, open_study
 
 @app.command(epilog="Example: calamint export measurements.csv")
 def export(
-    path: Annotated[Path, typer.Argument(help="A .csv or .json file.")],
+    path: Annotated[Path, typer.Argument(help="File to write, ending in .csv or .json.")],
     storage: Storage = DEFAULT,
     name: Name = None,
 ) -> None:
-    """Write what was measured to a file."""
+    """Write all measurements to a CSV or JSON file."""
     study = open_study(storage, name)
     if path.suffix == ".json":
         try:
@@ -32,10 +32,12 @@ def export(
 
 @app.command("import", epilog="Example: calamint import earlier.csv")
 def import_(
-    path: Annotated[Path, typer.Argument(help="A CSV or JSON file, as export writes them.")],
+    path: Annotated[
+        Path, typer.Argument(help="CSV or JSON file to read, in the format that export writes.")
+    ],
     storage: Storage = DEFAULT,
     name: Name = None,
 ) -> None:
-    """Add measurements from elsewhere."""
+    """Add measurements from a CSV or JSON file."""
     count = open_study(storage, name).add_table(path)
     typer.echo(f"Rows added: {count}.")

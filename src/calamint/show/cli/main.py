@@ -4,12 +4,20 @@ import sys
 
 import typer
 
-# Importing them adds their commands, in the order of the help.
 from calamint.errors import CalamintError, StorageError
 from calamint.show.cli import ask_tell, doctor, export_import, recommend, run, status
 from calamint.show.cli.app import FAILED, STORAGE, app
 
+# Importing them adds their commands.
 COMMANDS = (run, status, ask_tell, recommend, export_import, doctor)
+_ORDER = (
+    *("init", "run", "status", "recommend"),
+    *("ask", "tell", "fail", "cancel", "enqueue"),
+    *("jobs", "history", "gains", "export", "import", "studies", "doctor"),
+)
+app.registered_commands.sort(
+    key=lambda command: _ORDER.index(command.name or command.callback.__name__)  # type: ignore[union-attr]
+)
 
 
 def main() -> None:

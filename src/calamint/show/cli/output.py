@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from calamint.run import write_csv
+from calamint import run
 
 
 class Format(StrEnum):
@@ -40,7 +40,7 @@ def show_rows(
     columns = list(rows[0]) if columns is None and rows else list(columns or ())
     if form is Format.csv:
         flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
-        write_csv(flat, columns, sys.stdout)
+        run.write_csv(flat, columns, sys.stdout)
         return
     table = Table(show_header=not single)
     if single:

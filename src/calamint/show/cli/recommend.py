@@ -14,11 +14,15 @@ from calamint.show.cli.output import Format, show_answer, show_rows
 def recommend(
     storage: Storage = DEFAULT,
     name: Name = None,
-    delta: Annotated[float | None, typer.Option(help="Accepted risk of infeasibility.")] = None,
-    observed: Annotated[bool, typer.Option(help="Only inputs that were measured.")] = False,
+    delta: Annotated[
+        float | None, typer.Option(help="Accepted probability of being infeasible.")
+    ] = None,
+    observed: Annotated[
+        bool, typer.Option(help="Consider only inputs that were measured.")
+    ] = False,
     format: As = Format.table,  # noqa: A002
 ) -> None:
-    """Where the constrained optimum is believed to be."""
+    """Print the recommended input and its probability of being feasible."""
     study = open_study(storage, name)
     if not study.history:
         raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
@@ -34,12 +38,12 @@ def recommend(
 
 @app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")
 def gains(
-    params: Annotated[list[str], typer.Argument(help="name=value for every parameter")],
+    params: Annotated[list[str], typer.Argument(help="Parameters as name=value, one for each.")],
     storage: Storage = DEFAULT,
     name: Name = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:
-    """How many bits a measurement of each function would tell at an input."""
+    """Print the bits that measuring each function at an input would yield."""
     study = open_study(storage, name)
     found = study.gains([read_params(study, params)])
     show_rows([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)

@@ -5,31 +5,38 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from calamint import run as running
+from calamint import show
 from calamint.errors import ProblemError
-from calamint.run import Database, Local, Study, names, read_works
 from calamint.show.cli.app import DEFAULT, FAILED, INTERRUPTED, Name, Storage, app, open_study
 from calamint.show.cli.arguments import import_name, read_problem
-from calamint.show.live import Live
 from calamint.show.sentences import say
 
 
 @app.command(epilog="Example: calamint init problem.toml --storage sqlite:///nn.db")
 def init(
-    spec: Annotated[str, typer.Argument(help="A TOML or JSON file, or module:problem.")],
+    spec: Annotated[
+        str, typer.Argument(help="Problem spec: a TOML or JSON file, or module:name of a Problem.")
+    ],
     storage: Storage = DEFAULT,
-    name: Annotated[str, typer.Option("--name", "-n", help="Of the study.")] = "study",
-    seed: Annotated[int | None, typer.Option(help="Another one gives another sequence.")] = None,
-    acquisition: Annotated[str | None, typer.Option(help="How to decide; pesc by default.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Accepted risk of infeasibility.")] = None,
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the study.")] = "study",
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    acquisition: Annotated[
+        str | None, typer.Option(help="Acquisition function (default: pesc).")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Accepted probability of being infeasible.")
+    ] = None,
     rationality: Annotated[
-        float | None, typer.Option(help="Share of the time that full updates may take.")
+        float | None,
+        typer.Option(help="Share of the time that full updates may take (default: no limit)."),
     ] = None,
 ) -> None:
-    """Create a study from a problem, or check that it is there."""
+    """Create a study from a problem spec, or check that it exists."""
     problem = read_problem(spec)
-    database = Database(storage)
-    existed = name in names(database)
-    study = Study(
+    database = running.Database(storage)
+    existed = name in running.names(database)
+    study = running.Study(
         problem,
         database,
         name,
@@ -47,33 +54,44 @@ def init(
 @app.command(epilog="Example: calamint run --evaluations 60 --storage sqlite:///nn.db")
 def run(
     spec: Annotated[
-        str | None, typer.Argument(help="Create the study from it, if it is not there.")
+        str | None,
+        typer.Argument(help="Problem spec to create the study from, if it does not exist."),
     ] = None,
     storage: Storage = DEFAULT,
     name: Name = None,
-    evaluations: Annotated[int | None, typer.Option(help="In all, earlier ones included.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="After which no job is started.")] = None,
-    cost: Annotated[float | None, typer.Option(help="In all, as it is expected.")] = None,
-    bits: Annotated[float | None, typer.Option(help="The least that a job must tell.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds that a job may take.")] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(help="Total number of evaluations, earlier runs included.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Start no more jobs after this many seconds.")
+    ] = None,
+    cost: Annotated[
+        float | None, typer.Option(help="Total expected cost of all jobs, earlier runs included.")
+    ] = None,
+    bits: Annotated[
+        float | None, typer.Option(help="Stop when no job is expected to yield this many bits.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Kill a job that runs longer than this many seconds.")
+    ] = None,
     tasks: Annotated[
-        str | None, typer.Option(help="module:name of a dict of functions by task.")
+        str | None, typer.Option(help="Functions that run the tasks: module:name of a dict.")
     ] = None,
 ) -> None:
-    """Decide and run jobs until a budget is used up; go on where an earlier run stopped."""
+    """Decide and run jobs until a budget is used up; resumes an earlier run."""
     if evaluations is None and seconds is None and cost is None and bits is None:
         raise ProblemError("no budget is given: add --evaluations, --seconds, --cost or --bits.")
     works = None if tasks is None else import_name(tasks, "'module:name' of a dict")
     if spec is not None:
         problem = read_problem(spec)
-        read_works(problem.tasks, works)  # refuses before anything is stored
-        study = Study(problem, Database(storage), name or "study")
+        running.read_works(problem.tasks, works)  # refuses before anything is stored
+        study = running.Study(problem, running.Database(storage), name or "study")
     else:
         study = open_study(storage, name)
     console = Console()
-    with Live(console) as live:
+    with show.Live(console) as live:
         report = study.run(
-            works, evaluations, seconds, cost, bits, executor=Local(timeout), watch=live
+            works, evaluations, seconds, cost, bits, executor=running.Local(timeout), watch=live
         )
     say(console, f"{report}.")
     if study.history:

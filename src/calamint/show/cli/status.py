@@ -1,13 +1,12 @@
 """Commands that say how far a study is: status, jobs, history, studies."""
 
-from collections import Counter
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from calamint.run import Database, columns_of, names
+from calamint import run
 from calamint.show.cli.app import DEFAULT, As, Name, Storage, app, open_study
 from calamint.show.cli.output import Format, show_rows
 
@@ -22,31 +21,29 @@ class States(StrEnum):
 
 @app.command(epilog="Example: calamint studies --storage sqlite:///nn.db")
 def studies(storage: Storage = DEFAULT, format: As = Format.table) -> None:  # noqa: A002
-    """The studies of a storage."""
-    show_rows([{"study": name} for name in names(Database(storage, create=False))], format)
+    """List the studies of a storage."""
+    show_rows([{"study": name} for name in run.names(run.Database(storage, create=False))], format)
 
 
 @app.command(epilog="Example: calamint status --format json")
 def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
-    """How far a study is."""
-    study = open_study(storage, name)
-    replica = study.replica()
-    jobs = study.jobs
-    warned = [job for job in jobs if job.warnings]
-    states = Counter(job.state for job in jobs)
-    best = study.recommend() if study.history else None
+    """Print how far a study has come."""
+    found = run.summarise(run.Database(storage, create=False), name)
+    best, warnings = found.recommendation, found.warnings
+    last = f"job {warnings[-1][0]}: {warnings[-1][1]}" if warnings else None
     facts: dict[str, Any] = {
-        "study": study.name,
-        "storage": study.database.where,
-        "evaluations": sum(replica.ended.values()),
-        "ended": {task: replica.ended[task] for task in study.problem.tasks},
-        **{state: states[state] for state in ("waiting", "running", "failed", "cancelled")},
-        "decision_seconds": round(replica.decision_seconds, 3),
-        "decisions_with_warnings": len(warned),
-        "last_warning": f"job {warned[-1].number}: {warned[-1].warnings[-1]}" if warned else None,
+        "study": found.name,
+        "storage": storage,
+        "evaluations": sum(found.evaluations.values()),
+        "ended": found.evaluations,
+        **found.states,
+        "decision_seconds": round(found.decision_seconds, 3),
+        "decisions_with_warnings": len(warnings),
+        "last_warning": last,
         "recommended": None if best is None else best.params,
         "objective": None if best is None else best.objective,
         "probability": None if best is None else best.probability,
+        "results_since": found.results_since,
     }
     show_rows([facts], format, single=True)
 
@@ -55,10 +52,10 @@ def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.ta
 def jobs(
     storage: Storage = DEFAULT,
     name: Name = None,
-    state: Annotated[States | None, typer.Option(help="Only those in this state.")] = None,
+    state: Annotated[States | None, typer.Option(help="List only jobs in this state.")] = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:
-    """All jobs, with their states."""
+    """List all jobs with their states."""
     rows = [
         {
             "job": job.number,
@@ -83,7 +80,7 @@ def jobs(
 
 @app.command(epilog="Example: calamint history --format csv")
 def history(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
-    """What was measured, in order."""
+    """Print all measurements, in the order in which they were reported."""
     study = open_study(storage, name)
     rows = study.table()
-    show_rows(rows, format, columns_of(study.problem, rows))
+    show_rows(rows, format, run.columns_of(study.problem, rows))

@@ -7,8 +7,7 @@ from typing import Any, final
 from calamint.acquire import Acquisition
 from calamint.checks import whole
 from calamint.decide.optimizer import Optimizer
-from calamint.decide.queries import Recommendation
-from calamint.decide.records import Suggestion
+from calamint.decide.records import Recommendation, Suggestion
 from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
 from calamint.problem import Constraint, Parameter, Params, Problem

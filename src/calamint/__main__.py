@@ -1,0 +1,5 @@
+"""`python -m calamint`: the command line."""
+
+from calamint.show import main
+
+main()

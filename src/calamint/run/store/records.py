@@ -1,0 +1,95 @@
+"""What people want to see of a study's tables: jobs, attempts, recommendations."""
+
+import time
+
+from sqlalchemy import and_, func, select
+
+from calamint.decide import Recommendation
+from calamint.run.jobs import AttemptRecord, JobRecord
+from calamint.run.store import schema
+from calamint.run.store.database import Database
+from calamint.run.store.rows import Rows
+
+
+def open_attempts(database: Database, study: int) -> list[AttemptRecord]:
+    """Attempts that have their resources, oldest first."""
+    with database.read() as connection:
+        rows = Rows(study, time.time).open_attempts(connection)
+    return [
+        AttemptRecord(
+            row.job,
+            row.number,
+            row.owner,
+            tuple(row.resources),
+            row.started,
+            row.heartbeat,
+            row.lease_until,
+        )
+        for row in rows
+    ]
+
+
+def last_recommendation(database: Database, study: int) -> tuple[Recommendation, int] | None:
+    """The last answer that was stored, and how many results there have been since."""
+    stored, events = schema.recommendations, schema.events
+    with database.read() as connection:
+        row = connection.execute(
+            select(stored).where(stored.c.study_id == study).order_by(stored.c.id.desc()).limit(1)
+        ).first()
+        if row is None:
+            return None
+        since = connection.execute(
+            select(func.count()).where(
+                events.c.study_id == study,
+                events.c.sequence > row.sequence,
+                events.c.kind.in_(("told", "failed", "added")),
+            )
+        ).scalar_one()
+    found = Recommendation(row.params, row.objective, row.probability, row.confident)
+    return found, int(since)
+
+
+def job_records(database: Database, study: int) -> list[JobRecord]:
+    """All jobs, oldest first, with what they measured."""
+    jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
+    with database.read() as connection:
+        rows = connection.execute(
+            select(jobs, decisions.c.update_kind, decisions.c.warnings)
+            .outerjoin(
+                decisions,
+                and_(
+                    decisions.c.study_id == jobs.c.study_id,
+                    decisions.c.number == jobs.c.decision,
+                ),
+            )
+            .where(jobs.c.study_id == study)
+            .order_by(jobs.c.number)
+        ).all()
+        found = connection.execute(
+            select(measured.c.job_id, measured.c.function, measured.c.value).where(
+                measured.c.study_id == study, measured.c.used
+            )
+        ).all()
+    values: dict[int, dict[str, float]] = {}
+    for job, function, value in found:
+        values.setdefault(job, {})[function] = value
+    return [
+        JobRecord(
+            row.number,
+            row.task,
+            row.params,
+            row.state,
+            tuple(row.resources),
+            row.attempts,
+            row.created,
+            row.ended,
+            row.seconds,
+            row.reason,
+            row.bits,
+            row.predicted_cost,
+            row.update_kind or "enqueued",
+            tuple(row.warnings or ()),
+            values.get(row.id, {}),
+        )
+        for row in rows
+    ]
