@@ -7,11 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from tests.run.cases import SQUARE, quick
+from tests.run.cases import SQUARE, decoupled, quick
 from tests.run.tasks import first_of_square
 
 import calamint as cm
-from calamint.decide import VirtualClock
+from calamint.decide import Clock, VirtualClock
+from calamint.run import Database, names
 
 LINE = {"x": cm.Real(0, 1)}
 ONE = cm.Problem(LINE, minimize="cost")
@@ -311,3 +312,110 @@ def test_the_log_says_of_each_job_how_it_ended(caplog):
         study.run(fails_at_first, evaluations=2)
     assert "job 0 ended: ValueError: too low" in caplog.text
     assert "job 1 ended: 0.75" in caplog.text
+
+
+class Hooked(Clock):
+    """A clock that lets something happen while a decision is made."""
+
+    def __init__(self):
+        self.hook = None
+
+    def decided(self, update):
+        hook, self.hook = self.hook, None
+        if hook is not None:
+            hook()
+
+
+@pytest.mark.parametrize("rationality", [0.0, "batch"])
+def test_a_first_crash_that_is_told_while_another_process_decides(tmp_path, rationality):
+    """The decision does not know of the constraint that the crash adds; what it leaves is no
+    beginning for partial updates that do."""
+    url, clock = f"sqlite:///{tmp_path / 'a.db'}", Hooked()
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1)},
+        minimize="f",
+        constraints=["g >= 0"],
+        tasks={"F": cm.Task("f"), "G": cm.Task("g")},
+        resources={"cpu": 4},
+    )
+    settings = {
+        "rationality": rationality,
+        "model": cm.Model(hyperparameters="map"),
+        "initial": 2,
+        "seed": 1,
+    }
+    ours = cm.Study(problem, url, clock=clock, **settings)
+    theirs = cm.Study(problem, url, **settings)
+    for x in (0.1, 0.4, 0.6, 0.8):
+        ours.add({"x": x}, {"f": (x - 0.3) ** 2, "g": x - 0.2})
+    ours.enqueue("G", {"x": 0.9})
+    crashing = ours.ask()
+    clock.hook = lambda: theirs.fail(crashing.number, "crash")
+    assert ours.ask().update == "full"
+    theirs.ask()
+    for _ in range(3):
+        job = ours.ask() or ours.ask()
+        if job is not None:
+            assert job.warnings == ()
+            ours.tell(job, {"f": 0.5} if job.task == "F" else {"g": 0.5})
+    assert "G_works" in ours.predict({"x": 0.5})
+    assert ours.recommend() == cm.Study.load(url).recommend()
+
+
+def test_loading_a_study_that_does_not_exist_creates_none(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    quick(ONE, url, name="real")
+    with pytest.raises(cm.StorageError, match="did you mean 'real'"):
+        cm.Study.load(url, "rael", problem=ONE)
+    assert names(Database(url)) == ["real"]
+
+
+def test_a_coupled_study_is_opened_with_its_own_acquisition(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    cm.Study(decoupled(), url, acquisition="eic", couple=True)
+    assert cm.Study(decoupled(), url, acquisition="eic").settings.couple
+
+
+def test_numbers_of_numpy_can_be_stored(tmp_path):
+    model = cm.Model(noise_variance=np.float32(0.25), lengthscale=np.array([0.5]))
+    study = cm.Study(ONE, f"sqlite:///{tmp_path / 'a.db'}", model=model, couple=np.False_)
+    assert study.settings.model.noise_variance == 0.25
+
+
+@pytest.mark.parametrize("name", ["seed", "delta", "acquisition", "rationality", "fantasies"])
+def test_none_is_no_setting_of_an_optimizer(name):
+    with pytest.raises(cm.ProblemError, match=f"{name} is None"):
+        cm.Optimizer(ONE, **{name: None})
+
+
+def test_a_prediction_is_a_collection_of_functions():
+    prediction = quick(ONE).predict({"x": 0.5})
+    assert list(prediction) == ["cost"]
+    assert len(prediction) == 1
+    assert "cost" in prediction
+    with pytest.raises(cm.ProblemError, match="did you mean 'cost'"):
+        prediction["cots"]
+
+
+def test_attempts_are_typed():
+    study = quick(ONE)
+    job = study.ask(lease=60.0)
+    (attempt,) = study.attempts()
+    assert (attempt.job, attempt.number, attempt.resources) == (job.number, 1, job.resources)
+    assert attempt.lease_until - attempt.started == pytest.approx(60.0)
+
+
+def test_a_summary_computes_nothing():
+    study = quick(ONE)
+    for _ in range(4):
+        job = study.ask()
+        study.tell(job, {"cost": job.params["x"]})
+    assert study.summary().recommendation is None
+    best = study.recommend()
+    study.fail(study.ask(), "it burnt")
+    study.ask()
+    found = study.summary()
+    assert found.recommendation == best
+    assert found.results_since == 1
+    assert found.evaluations == {"evaluate": 5}
+    assert found.states == {"waiting": 0, "running": 1, "failed": 1, "cancelled": 0}

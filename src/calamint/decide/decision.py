@@ -28,7 +28,7 @@ from calamint.decide.update import (
     fitted,
     full_is_due,
     full_update,
-    models_to_try,
+    model_rungs,
     partial_update,
 )
 from calamint.model import Model, cost_model
@@ -93,18 +93,10 @@ def decide(
         task = competing[int(rng.integers(len(competing)))]
         point = problem.space.snap(rng.random(problem.space.dimension))
         return state, without_model("random", task, point)
+    given = modelled(problem, observations)
+    fitting = state.about(given.problem)
     found, warnings = first_that_works(
-        _rungs(
-            _Given(
-                modelled(problem, observations),
-                settings,
-                state,
-                observations,
-                competing,
-                rng,
-                clock,
-            )
-        )
+        _rungs(_Given(given, settings, fitting, observations, competing, rng, clock))
     )
     if found is not None:
         return found[0], replace(found[1], warnings=warnings)
@@ -131,10 +123,7 @@ def _without_model(
 
 def _rungs(given: _Given) -> list[tuple[str, Callable[[], tuple[State, Selection]]]]:
     """The ways to a selection, in the order in which they are tried."""
-    full: list[tuple[str, Callable[[], tuple[State, Selection]]]] = [
-        (f"{model.hyperparameters} model", partial(_by_full_update, given, model))
-        for model in models_to_try(given.settings.model)
-    ]
+    full = model_rungs(given.settings.model, partial(_by_full_update, given))
     if given.state.update is None:
         return full
     last = ("last model", partial(_by_partial_update, given, given.state.update))
@@ -255,16 +244,19 @@ def remake(
     """The state that a decision left which was made before, or elsewhere: its update made again,
     without selecting anything. Of a full one, `state.full` is its own."""
     given = modelled(problem, observations)
+    state = state.about(given.problem)
     last = state.update
-    if update != "full" and last is not None:
-        again = partial_update(given, settings, last, observations, rng, Stopwatch(clock))
-        return replace(state, update=again)
 
     def fully(model: Model) -> State:
         fit = fitted(given, settings, model, state, observations.version, clock)
         made = full_update(given, settings, fit, observations, rng, Stopwatch(clock), True)
         return State(state.full, fit, made)
 
-    models = models_to_try(settings.model)
-    rungs = [(f"{model.hyperparameters} model", partial(fully, model)) for model in models]
+    def partially(last: Update) -> State:
+        again = partial_update(given, settings, last, observations, rng, Stopwatch(clock))
+        return replace(state, update=again)
+
+    rungs = model_rungs(settings.model, fully)
+    if update != "full" and last is not None:
+        rungs = [("last model", partial(partially, last)), *rungs]
     return first_that_works(rungs)[0] or state

@@ -40,7 +40,11 @@ class ModelledProblem:
 
 def modelled(problem: Problem, observations: Observations) -> ModelledProblem:
     """The problem with "it works" as constraints, measured by the tasks themselves."""
-    crashes = crash_constraints(problem, observations)
+    crashes = {
+        task: _name(problem, task)
+        for task, data in observations.outcomes.items()
+        if np.any(data.values < 0.5)
+    }
     if not crashes:
         return ModelledProblem(problem, problem, {}, observations.data)
     tasks = {
@@ -51,15 +55,6 @@ def modelled(problem: Problem, observations: Observations) -> ModelledProblem:
     extended = problem.changed(constraints=[*problem.constraints, *works], tasks=tasks)
     outcomes = {name: observations.outcomes[task] for task, name in crashes.items()}
     return ModelledProblem(problem, extended, crashes, {**observations.data, **outcomes})
-
-
-def crash_constraints(problem: Problem, observations: Observations) -> dict[str, str]:
-    """task -> the name of the constraint that it works, for those that have failed"""
-    return {
-        task: _name(problem, task)
-        for task, data in observations.outcomes.items()
-        if np.any(data.values < 0.5)
-    }
 
 
 def _name(problem: Problem, task: str) -> str:

@@ -16,7 +16,6 @@ from calamint.arrays import Array
 from calamint.decide.capacity import competing_tasks, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.decision import decide
-from calamint.decide.failures import crash_constraints
 from calamint.decide.observations import Observations
 from calamint.decide.queries import Prediction, Query
 from calamint.decide.records import Decision, Recommendation, Record, Suggestion
@@ -225,10 +224,7 @@ class Optimizer:
 
     def _fail(self, job: Suggestion, reason: str) -> None:
         self._failures.append((job, reason))
-        before = crash_constraints(self.problem, self.observations)
         self.observations = self.observations.fail(self.problem, job, self.settings.retries)
-        if crash_constraints(self.problem, self.observations) != before:
-            self.state = State()  # one more constraint: all that was fitted is of another problem
 
     def cancel(self, suggestion: Suggestion) -> None:
         """A suggested job will not be run; its resources are free again."""

@@ -6,7 +6,6 @@ Each takes what a decision takes, and returns an answer and a state, which keeps
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -20,14 +19,13 @@ from calamint.decide.decision import in_bits
 from calamint.decide.failures import ModelledProblem, modelled
 from calamint.decide.fallback import first_that_works
 from calamint.decide.observations import Observations
-from calamint.decide.pending import with_pending
 from calamint.decide.recommend import constrained_optimum
 from calamint.decide.records import Recommendation, met, near_points, rank
 from calamint.decide.settings import Settings
-from calamint.decide.state import State
-from calamint.decide.update import fitted, incumbent_of, models_to_try
+from calamint.decide.state import Fit, State
+from calamint.decide.update import fitted, imagined_belief, incumbent_of, model_rungs
 from calamint.errors import CalamintError, ProblemError, ResultError
-from calamint.model import Belief, feasibility
+from calamint.model import Belief, Model, feasibility
 from calamint.problem import Problem
 
 
@@ -86,15 +84,12 @@ class Query:
     ) -> "Query":
         """Fit the model, if the state does not have it."""
         given = modelled(problem, observations)
-        found, warnings = first_that_works(
-            [
-                (
-                    f"{model.hyperparameters} model",
-                    partial(fitted, given, settings, model, state, observations.version, clock),
-                )
-                for model in models_to_try(settings.model)
-            ]
-        )
+        state = state.about(given.problem)
+
+        def fit_model(model: Model) -> Fit:
+            return fitted(given, settings, model, state, observations.version, clock)
+
+        found, warnings = first_that_works(model_rungs(settings.model, fit_model))
         if found is not None:
             state = replace(state, fit=found)
             return Query(given, settings, state, observations, found.belief)
@@ -139,14 +134,11 @@ class Query:
         """What any acquisition makes of what is believed, pending jobs included."""
         method.check(self.modelled.stated)
         observations, settings = self.observations, self.settings
-        pending = observations.pending.values()
-        rng = self._rng(len(pending), 3)
+        rng = self._rng(len(observations.pending), 3)
         incumbent = incumbent_of(
             self.belief, self.modelled, settings, observations, rng, method.improves
         )
-        imagined = with_pending(
-            self.belief, self.modelled.problem, pending, settings.fantasies, rng
-        )
+        imagined = imagined_belief(self.belief, self.modelled, settings, observations, rng)
         return method.prepare(imagined, incumbent, rng)
 
     @single_threaded

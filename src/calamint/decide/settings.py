@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, final
 
+import numpy as np
+
 from calamint.acquire import ACQUISITIONS, EICD, PESC, Acquisition
 from calamint.checks import finite, nearest, whole
 from calamint.errors import ProblemError
@@ -60,12 +62,13 @@ class Settings:
             "delta": read_delta(self.delta),
             "rationality": _read_rationality(self.rationality),
             "fantasies": whole(self.fantasies, "fantasies", 1),
+            "couple": bool(self.couple),
             "retries": whole(self.retries, "retries", 0),
             "pause": pause,
         }
         if not isinstance(self.model, Model):
             raise ProblemError(f"model is {self.model!r}: write cm.Model(...).")
-        if not isinstance(self.couple, bool):
+        if not isinstance(self.couple, bool | np.bool_):
             raise ProblemError(f"couple is {self.couple!r}: write True or False.")
         if pause is None or pause < 0:
             raise ProblemError(f"pause is {self.pause!r}: write seconds, at least 0.")
@@ -74,8 +77,8 @@ class Settings:
 
     @staticmethod
     def of(**given: Any) -> "Settings":
-        """The settings that are given, None being as if it were not; acquisitions also by name."""
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        """The settings that are given; a model of None is the usual one."""
+        return Settings(**{k: v for k, v in given.items() if k != "model" or v is not None})
 
     def initial_for(self, problem: Problem) -> int:
         """How many inputs the initial design has."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from calamint.model import Hyperparameters
+from calamint.problem import Problem
 
 if TYPE_CHECKING:
     from calamint.acquire import Incumbent, Utility
@@ -98,6 +99,16 @@ class State:
     full: FullUpdate | None = None
     fit: Fit | None = None
     update: Update | None = None
+
+    def about(self, problem: Problem) -> "State":
+        """This state, or an empty one if it is of a problem with other functions: a task may have
+        failed for the first time since, and whether it works is a constraint."""
+        full, fit, update = self.full, self.fit, self.update
+        if full is not None and set(full.after or ()) != set(problem.measured):
+            full = update = None
+        if fit is not None and tuple(fit.belief.functions) != problem.functions:
+            fit = None
+        return State(full, fit, update)
 
     def start(self, version: int) -> Start:
         """Hyper-parameters that a fit to observations of a version starts from.

@@ -10,8 +10,10 @@ so that no more than a share γ of the time is spent on them; γ = ∞ always, �
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import final
+from functools import partial
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from calamint.decide.settings import Rationality, Settings
 from calamint.decide.state import Fit, State, Update
 from calamint.model import Belief, Model, cost_model, fit
 
+T = TypeVar("T")
+
 
 def full_is_due(rationality: Rationality, state: State, version: int, now: float) -> bool:
     """Whether the next update is a full one."""
@@ -36,10 +40,12 @@ def full_is_due(rationality: Rationality, state: State, version: int, now: float
     return rationality * (now - state.full.ended) > state.full.seconds
 
 
-def models_to_try(model: Model) -> list[Model]:
-    """The model that was asked for, and one estimate where many samples are too much."""
+def model_rungs(model: Model, attempt: Callable[[Model], T]) -> list[tuple[str, Callable[[], T]]]:
+    """The upper rungs of the ladder: the model that was asked for, then one estimate where many
+    samples are too much."""
     simpler = replace(model, hyperparameters="map")
-    return [model] if simpler == model else [model, simpler]
+    models = [model] if simpler == model else [model, simpler]
+    return [(f"{each.hyperparameters} model", partial(attempt, each)) for each in models]
 
 
 @final
@@ -99,7 +105,7 @@ def full_update(
     stopwatch.lap("model", fit.seconds if fitted_before else 0.0)
     incumbent = incumbent_of(fit.belief, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = _imagined(fit.belief, modelled, settings, observations, rng)
+    imagined = imagined_belief(fit.belief, modelled, settings, observations, rng)
     utility = settings.acquisition.prepare(imagined, incumbent, rng)
     stopwatch.lap("acquisition")
     return Update(fit.belief, imagined, utility, incumbent, costs)
@@ -121,7 +127,7 @@ def partial_update(
     if settings.acquisition.improves:
         incumbent = incumbent_of(belief, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = _imagined(belief, modelled, settings, observations, rng)
+    imagined = imagined_belief(belief, modelled, settings, observations, rng)
     utility = settings.acquisition.update(last.utility, imagined, incumbent, rng)
     stopwatch.lap("acquisition")
     return Update(belief, imagined, utility, incumbent, costs)
@@ -142,12 +148,13 @@ def incumbent_of(
     return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
 
 
-def _imagined(
+def imagined_belief(
     belief: Belief,
     modelled: ModelledProblem,
     settings: Settings,
     observations: Observations,
     rng: np.random.Generator,
 ) -> Belief:
+    """The belief with pending jobs imagined as done."""
     pending = observations.pending.values()
     return with_pending(belief, modelled.problem, pending, settings.fantasies, rng)

@@ -70,6 +70,7 @@ class Model:
                         raise ProblemError(
                             f"{field} is {value!r}: write a number from {low:g} to {high:g}."
                         )
+            object.__setattr__(self, field, _plain(value))
 
     def check(self, problem: Problem) -> None:
         """Refuse names that are not measured and length-scales that do not fit the space."""
@@ -120,6 +121,15 @@ class Model:
             fixed[NOISE] = -math.inf
             return Prior.binary(parameters, fixed)
         return Prior.standard(parameters, fixed)
+
+
+def _plain(value: object) -> object:
+    """Python's own numbers in place of NumPy's, which JSON cannot write."""
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _of(value: object, name: str) -> object:

@@ -28,16 +28,12 @@ def open_study(
     given  settings that the user wrote: they must be those of the study
     """
     found = find(database, name)
+    if found is not None and "couple" not in given:
+        wanted = replace(wanted, couple=found.settings["couple"])
+    problem = wanted.applied(problem)
+    wanted.check(problem)  # what is wrong is refused before anything is stored
     if found is None:
-        found = _create(database, name, wanted.applied(problem), wanted, now)
-    if found.settings["couple"]:
-        problem = replace(wanted, couple=True).applied(problem)
-    differ = differences(found.problem, problem.to_content())
-    if differ:
-        raise ProblemError(
-            f"study {name!r} is about another problem: {'; '.join(differ)}. Give another name, or"
-            " open it with Study.load and call change(problem)."
-        )
+        found = _create(database, name, problem, wanted, now)
     stored, written = dict(found.settings), wanted.to_json()
     differ = differences(
         {key: stored[key] for key in written if key in given},
@@ -47,6 +43,12 @@ def open_study(
         raise ProblemError(
             f"study {name!r} was created otherwise: {'; '.join(differ)}. Leave it out, or give"
             " another name."
+        )
+    differ = differences(found.problem, problem.to_content())
+    if differ:
+        raise ProblemError(
+            f"study {name!r} is about another problem: {'; '.join(differ)}. Give another name, or"
+            " open it with Study.load and call change(problem)."
         )
     if "acquisition" not in given:
         return found, problem, Settings.from_json(stored)

@@ -6,8 +6,8 @@ from typing import Any, Literal, final
 from calamint.decide import Suggestion
 from calamint.problem import Params
 
-State = Literal["waiting", "running", "done", "failed", "cancelled"]
-OPEN: tuple[State, ...] = ("waiting", "running")
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
+OPEN: tuple[JobState, ...] = ("waiting", "running")
 
 
 @final
@@ -95,7 +95,7 @@ class JobRecord:
     number: int
     task: str
     params: Params
-    state: State
+    state: JobState
     resources: tuple[str, ...]
     attempts: int
     created: float

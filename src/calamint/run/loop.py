@@ -144,7 +144,9 @@ class Loop:
             if len(replica.open) > len(self.running) and self.study.reap():
                 replica = self.study.replica()
             pending = {job.number for job in replica.optimizer.pending}
-            self.stopped = self._spent(replica, pending & {number for number, _ in replica.open})
+            self.stopped = self._spent(
+                replica, pending & {number for number, _ in list(replica.open)}
+            )
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
@@ -156,7 +158,7 @@ class Loop:
             except ExhaustedError:
                 job, reason = None, "bits"
             if job is None:
-                paused = any(moment > self.study.now() for moment in replica.waiting.values())
+                paused = any(moment > self.study.now() for moment in list(replica.waiting.values()))
                 if reason is not None and not paused:
                     self.stopped = reason
                 elif not self.running and replica.open and not self._waited:
@@ -268,7 +270,7 @@ class Loop:
         """What other processes run on each resource."""
         own = {(job.number, job.attempt) for job in self.running}
         found: dict[str, list[str]] = {}
-        for (number, attempt), resources in replica.open.items():
+        for (number, attempt), resources in list(replica.open.items()):
             if (number, attempt) not in own:
                 for resource in resources:
                     found.setdefault(resource, []).append(f"{replica.jobs[number].task} {number}")

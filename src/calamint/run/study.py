@@ -94,15 +94,12 @@ class Study:
         wanted = Settings.of(**given)
         self.name = name
         self.clock = clock if clock is not None else Clock()
-        # What is wrong is refused before anything is stored.
-        wanted.check(wanted.applied(problem))
         self.database = storage if isinstance(storage, Database) else Database(storage)
         found, problem, self.settings = open_study(
             self.database, name, problem, wanted, given, self.now()
         )
         self._lock = threading.RLock()  # threads may share a study
-        retries, pause = self.settings.retries, self.settings.pause
-        self._store = Store(self.database, found.id, retries, pause, self.now)
+        self._store = Store(self.database, found.id, self.settings, self.now)
         self._replica = Replica(self.database, found, problem, self.settings, self.clock, self.now)
         self._replica.sync()
         if isinstance(self.clock, VirtualClock):

@@ -21,7 +21,7 @@ from typing import Any, final
 
 from sqlalchemy import Connection, Row, delete, insert
 
-from calamint.decide import Decision, FullUpdate, Recommendation, Suggestion
+from calamint.decide import Decision, FullUpdate, Recommendation, Settings, Suggestion
 from calamint.errors import ResultError
 from calamint.problem import Problem
 from calamint.run.jobs import OPEN
@@ -64,22 +64,19 @@ def write_problem(connection: Connection, study: int, problem: Problem) -> None:
 class Store:
     """Transactions on one study.
 
-    retries  how often a job is tried again whose owner is gone, or whose task says
-             `failures="retry"`
-    pause    seconds before the first retry; doubled before every further one
-    now      the time, in seconds since 1970, or a virtual one
+    settings  of which `retries` and `pause` count here
+    now       the time, in seconds since 1970, or a virtual one
     """
 
     def __init__(
         self,
         database: Database,
         study: int,
-        retries: int,
-        pause: float,
+        settings: Settings,
         now: Callable[[], float],
     ) -> None:
         self.database, self.study = database, study
-        self.retries, self.pause = retries, pause
+        self.retries, self.pause = settings.retries, settings.pause
         self._rows = Rows(study, now)
 
     # -- jobs ---------------------------------------------------------------------------------
@@ -197,7 +194,7 @@ class Store:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
             return self._fail(connection, job, row, _words(reason), retry, "failed")
 
-    def cancel(self, number: int, reason: str | None = None) -> None:
+    def cancel(self, number: int) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
         with self.database.write() as connection:
             job = self._rows.job(connection, number)
@@ -205,20 +202,9 @@ class Store:
                 raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
             for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id:
-                    self._rows.close(connection, row.id, "cancelled", reason)
-            self._rows.update_job(
-                connection, job.id, state="cancelled", ended=self._rows.now(), reason=reason
-            )
+                    self._rows.close(connection, row.id, "cancelled", None)
+            self._rows.update_job(connection, job.id, state="cancelled", ended=self._rows.now())
             self._rows.event(connection, "cancelled", number)
-
-    def close(self, number: int, attempt: int, reason: str) -> None:
-        """An attempt whose job has ended was stopped."""
-        with self.database.write() as connection:
-            job = self._rows.job(connection, number)
-            for row in self._rows.open_attempts(connection):
-                if row.job_id == job.id and row.number == attempt:
-                    self._rows.close(connection, row.id, "cancelled", reason)
-                    self._rows.event(connection, "closed", number, attempt)
 
     def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured]]) -> None:
         """Measurements from elsewhere, all of them or none."""
