@@ -1,12 +1,13 @@
 PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
+DOCS := .venv-docs
 PIP := -m pip install --quiet --disable-pip-version-check
 # Small matrices are faster on one thread; work is spread over samples and processes instead.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow check format peers-setup clean
+.PHONY: help setup run test test-slow check format docs peers-setup clean
 
 help:
 	@echo "make setup        create $(VENV)"
@@ -14,6 +15,7 @@ help:
 	@echo "make test         lint, types, import contract and tests"
 	@echo "make test-slow    the tests that take longer"
 	@echo "make format       let ruff format the code"
+	@echo "make docs         build the site with its reference into build/site"
 	@echo "make peers-setup  create $(PEERS) with BoTorch and Optuna, for benchmarks"
 
 setup: $(VENV)/.ready
@@ -52,6 +54,15 @@ format: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
+docs: $(DOCS)/.ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	@echo "The site is in build/site: open build/site/index.html"
+
+$(DOCS)/.ready: requirements-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python $(PIP) -r requirements-docs.txt
+	@touch $@
+
 peers-setup: $(PEERS)/.ready
 
 $(PEERS)/.ready: requirements-peers.txt
@@ -62,4 +73,4 @@ $(PEERS)/.ready: requirements-peers.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(DOCS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,6 +13,7 @@ from tests.run.tasks import first_of_square
 import calamint as cm
 from calamint.decide import Clock, VirtualClock
 from calamint.run import Database, names
+from calamint.run.loop import folder_name
 
 LINE = {"x": cm.Real(0, 1)}
 ONE = cm.Problem(LINE, minimize="cost")
@@ -71,7 +72,7 @@ def test_files_of_an_earlier_study_are_not_its_results(tmp_path, monkeypatch):
 def test_studies_do_not_share_folders():
     studies = [quick(ONE, name=name) for name in ("a/b", "a b", "..", "ok", "a_b")]
     database = studies[0].database
-    names = [quick(ONE, database, name=s.name).folder for s in studies]
+    names = [folder_name(quick(ONE, database, name=s.name)) for s in studies]
     assert len(set(names)) == 5
     assert all("/" not in name and name != ".." for name in names)
 

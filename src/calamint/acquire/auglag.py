@@ -72,8 +72,9 @@ def replay(objective: Array, margins: Array, first: int) -> Multipliers:
 class LagrangianImprovement(Blockwise):
     """log E[improvement of L], softened so that it has a slope where there is hardly any.
 
-    normals  (S, 1 + K) standard normal numbers
-    best     the lowest L so far
+    Attributes:
+        normals: (S, 1 + K) standard normal numbers.
+        best: The lowest L so far.
     """
 
     belief: Belief
@@ -153,7 +154,8 @@ def measured_together(belief: Belief) -> Array:
 class AugmentedLagrangian(Acquisition):
     """Expected improvement of an augmented Lagrangian, for tasks that measure everything.
 
-    draws  how many joint predictions to average over
+    Args:
+        draws: How many joint predictions to average over.
     """
 
     name = "auglag"

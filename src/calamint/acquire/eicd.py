@@ -46,8 +46,9 @@ class TwoStages(Utility):
 class EICD(Acquisition):
     """Expected improvement chooses the input, information the task.
 
-    entropy  what values the tasks: "pesc" (default), or "monte carlo" as in the original, slow and
-             for small problems; or an acquisition that is separable
+    Args:
+        entropy: What values the tasks: "pesc" (default), or "monte carlo" as in the original, slow
+            and for small problems; or an acquisition that is separable.
     """
 
     name = "eicd"

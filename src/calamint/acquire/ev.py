@@ -105,7 +105,8 @@ def _moments(function: Joint) -> tuple[Array, Array]:
 class EV(Acquisition):
     """Expected volume, for tasks that measure everything.
 
-    points  how many to integrate with
+    Args:
+        points: How many to integrate with.
     """
 
     name = "ev"

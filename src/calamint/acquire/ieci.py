@@ -70,7 +70,8 @@ def _improvement(apart: Array, deviation: Array) -> Array:
 class IECI(Acquisition):
     """Integrated expected conditional improvement, for tasks that measure everything.
 
-    points  how many to integrate with
+    Args:
+        points: How many to integrate with.
     """
 
     name = "ieci"

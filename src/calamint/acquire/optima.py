@@ -25,9 +25,11 @@ _PENALTY = 3.0
 class Solutions:
     """Drawn solutions (J, D), and whether each path had a feasible point at all (J,).
 
-    sample, fantasy  (J,) which hyper-parameter sample and which fantasy each belongs to
-    row              (J,) which of the belief's samples that is, fantasies counted
-    paths            what each was drawn from: the j-th paths, the objective's first
+    Attributes:
+        sample: (J,) which hyper-parameter sample and which fantasy each belongs to.
+        fantasy: (J,) which hyper-parameter sample and which fantasy each belongs to.
+        row: (J,) which of the belief's samples that is, fantasies counted.
+        paths: What each was drawn from: the j-th paths, the objective's first.
     """
 
     points: Array
@@ -47,7 +49,8 @@ def draw_solutions(
 ) -> Solutions:
     """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more.
 
-    rows  (count,) samples to draw under, by default `balanced_rows`
+    Args:
+        rows: (count,) samples to draw under, by default `balanced_rows`.
 
     Paths without a feasible point are drawn again, a few times.
     """

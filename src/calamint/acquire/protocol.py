@@ -16,7 +16,8 @@ from calamint.problem import Problem
 class Incumbent:
     """The point believed best now; `objective` is None while none is feasible enough.
 
-    point  (D,) in the cube; objective standardised, to be minimised
+    Attributes:
+        point: (D,) in the cube; objective standardised, to be minimised.
     """
 
     point: Array

@@ -33,7 +33,8 @@ _FEWEST = 20  # draws in a cell for its variance to count
 class GridGains:
     """Gains (n, 1 + K) in nats on the grid, and the probability of each cell to hold x*.
 
-    infeasible  the share of draws with no feasible cell, which are left out
+    Attributes:
+        infeasible: The share of draws with no feasible cell, which are left out.
     """
 
     gains: Array
@@ -51,7 +52,8 @@ def optima(values: list[Array], limits: Sequence[FunctionBelief]) -> tuple[Index
     """Which of n places is the optimum of each draw, or comes closest to meeting the limits; and
     whether it meets them.
 
-    values  (S, n) of the objective, then of every limited function
+    Args:
+        values: (S, n) of the objective, then of every limited function.
     """
     violation = np.zeros_like(values[0])
     for function, drawn in zip(limits, values[1:], strict=True):
@@ -76,8 +78,9 @@ def grid_gains(
 ) -> GridGains:
     """Rejection sampling on a grid (n, D) under one hyper-parameter sample.
 
-    closest  draws without a feasible cell count where they come closest to one; they always do
-             where hardly any draw has a feasible cell
+    Args:
+        closest: Draws without a feasible cell count where they come closest to one; they always do
+            where hardly any draw has a feasible cell.
     """
     names = [belief.problem.objective.name, *(c.name for c in belief.problem.constraints)]
     functions = [belief.functions[name] for name in names]

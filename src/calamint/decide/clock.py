@@ -26,8 +26,9 @@ class Clock:
 class VirtualClock(Clock):
     """A clock that stands still until it is moved.
 
-    deciding  seconds that a decision takes, by its update ("full", "partial", …), none where it
-              does not say; without it decisions take the time that they really take
+    Args:
+        deciding: Seconds that a decision takes, by its update ("full", "partial", …), none where
+            it does not say; without it decisions take the time that they really take.
     """
 
     def __init__(self, deciding: Mapping[str, float] | None = None) -> None:

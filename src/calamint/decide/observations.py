@@ -32,17 +32,18 @@ class Retry:
 class Observations:
     """What has been seen.
 
-    data         measurements by function, in the user's units
-    durations    log seconds of finished jobs by task
-    outcomes     1 where a job worked, 0 where it failed, by task whose failures are modelled
-    failed       the number of failed jobs by task
-    history      finished jobs and added measurements, in order
-    pending      jobs that have not ended, by number
-    design       which inputs of the initial design each task was given
-    retries      jobs to try again; `tries` is how often those that were, by number
-    passed_over  how often in a row each task could not start for want of a resource
-    jobs         how many there were in all
-    version      counts results
+    Attributes:
+        data: Measurements by function, in the user's units.
+        durations: Log seconds of finished jobs by task.
+        outcomes: 1 where a job worked, 0 where it failed, by task whose failures are modelled.
+        failed: The number of failed jobs by task.
+        history: Finished jobs and added measurements, in order.
+        pending: Jobs that have not ended, by number.
+        design: Which inputs of the initial design each task was given.
+        retries: Jobs to try again; `tries` is how often those that were, by number.
+        passed_over: How often in a row each task could not start for want of a resource.
+        jobs: How many there were in all.
+        version: Counts results.
     """
 
     data: Mapping[str, Data]
@@ -79,7 +80,8 @@ class Observations:
     ) -> "Observations":
         """A job that was decided is pending.
 
-        free  how many more jobs each resource could take when tasks competed, if they did
+        Args:
+            free: How many more jobs each resource could take when tasks competed, if they did.
         """
         booked = self.enqueue(job)
         if job.update == "initial":

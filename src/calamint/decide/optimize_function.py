@@ -56,15 +56,31 @@ def optimize(
     seed: int = 0,
     callback: Callable[[Suggestion, Mapping[str, Any]], None] | None = None,
 ) -> Result:
-    """Evaluate `function` a number of times, each time where it is most useful, and recommend.
+    """Evaluate a function where it is most useful, and recommend an input.
 
-    `function` takes the parameters as a dict and returns a dict with a value for the objective and
-    for every constrained function; a plain number will do where there are no constraints. An
-    exception in it, or a value of NaN or infinity, is recorded as a failed evaluation and the
-    search goes on. An exception that says that the function itself is wrong (`NameError`,
-    `ImportError`, `SyntaxError`) is raised at once, and so is any other that the first three
-    evaluations end with; if all evaluations fail, the last reason is raised. `callback` is told
-    every suggestion with its values; an exception in it ends the search.
+    Args:
+        function: Takes the parameters as a dict and returns a dict with a value for the objective
+            and for every constrained function; a plain number will do where there are no
+            constraints. An exception, or a value of NaN or infinity, is a failed evaluation, and
+            the search continues.
+        space: The parameters.
+        minimize: The name of the objective.
+        maximize: The name of the objective, if it is maximised.
+        constraints: Limits such as "latency_ms <= 2".
+        evaluations: The number of evaluations.
+        known: Functions that can be computed exactly from the parameters.
+        acquisition: The acquisition function, by name or with settings.
+        model: How functions are modelled.
+        seed: The random seed.
+        callback: Called with every suggestion and its values; an exception in it ends the search.
+
+    Returns:
+        The recommendation, and the optimiser with everything that was measured.
+
+    Raises:
+        NameError: An exception that says that the function itself is wrong (`NameError`,
+            `ImportError`, `SyntaxError`) is raised at once, and so is any other that the first
+            three evaluations end with; if all evaluations fail, the last reason is raised.
     """
     problem = Problem(space, minimize, maximize, constraints, known=known)
     if not callable(function):

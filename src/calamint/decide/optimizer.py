@@ -29,12 +29,16 @@ from calamint.problem import Problem
 
 @final
 class Optimizer:
-    """Decides what to measure next.
+    """Decides what to measure next, in memory: ask and tell.
 
-    problem  what is asked
-    clock    where time is read from
+    Args:
+        problem: The problem to solve.
+        clock: Where time is read from; `VirtualClock` for simulations.
 
     All other arguments are the fields of `Settings`.
+
+    Raises:
+        ProblemError: If a setting is not valid, or does not fit the problem.
     """
 
     def __init__(
@@ -107,10 +111,19 @@ class Optimizer:
     # -- asking -------------------------------------------------------------------------------
 
     def ask(self, resource: str | None = None, task: str | None = None) -> Suggestion | None:
-        """The next job, with its resources booked; None while no task can start.
+        """Book the next job.
 
-        Tasks compete for the first free resource in the order declared, or for the given one; or
-        only the given task is asked about.
+        Tasks compete for the first free resource in the order declared.
+
+        Args:
+            resource: Let tasks compete for this resource instead.
+            task: Consider only this task.
+
+        Returns:
+            The job, with its resources booked; None while no task can start.
+
+        Raises:
+            ProblemError: If the resource or the task is unknown.
         """
         free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
         competing = self.competing(free, resource, task)
@@ -121,7 +134,11 @@ class Optimizer:
         return suggestion
 
     def ask_all(self) -> list[Suggestion]:
-        """Jobs for all free capacity."""
+        """Book jobs until no more can start.
+
+        Returns:
+            The jobs, in the order in which they were decided.
+        """
         jobs = []
         while (job := self.ask()) is not None:
             jobs.append(job)
@@ -132,7 +149,8 @@ class Optimizer:
     ) -> dict[str, tuple[str, ...]]:
         """The tasks that compete now, with the resources that they would run on.
 
-        free  how many more jobs each resource can take
+        Args:
+            free: How many more jobs each resource can take.
         """
         passed_over = self.observations.passed_over
         return competing_tasks(self.problem.graph, free, passed_over, resource, task)
@@ -142,7 +160,8 @@ class Optimizer:
     ) -> tuple[State, Suggestion, Decision]:
         """The job of one of these tasks that should run next; nothing is changed until `book`.
 
-        competing  tasks with the resources that they would run on
+        Args:
+            competing: Tasks with the resources that they would run on.
         """
         number = self.observations.jobs
         rng = np.random.default_rng([self.settings.seed, number])
@@ -181,8 +200,9 @@ class Optimizer:
     ) -> None:
         """A job that was decided, here or elsewhere, is run.
 
-        state  what the decision left
-        free   what was free when tasks competed for it, if they did
+        Args:
+            state: What the decision left.
+            free: What was free when tasks competed for it, if they did.
         """
         self.state = state
         self.observations = self.observations.book(self.problem, _copied(suggestion), free)
@@ -197,10 +217,18 @@ class Optimizer:
     def tell(
         self, suggestion: Suggestion, values: Mapping[str, Value], seconds: float | None = None
     ) -> None:
-        """What a suggested job measured: a number for each function, or (value, standard error).
+        """Report what a job measured.
 
-        Functions that are left out were not measured. One that is NaN, infinite or None failed:
-        what the others found is kept, and the job counts as failed. `seconds` is how long it took.
+        Args:
+            suggestion: What `ask` returned.
+            values: A number for each function, or (value, standard error); True or False for a
+                binary constraint. Functions that are left out were not measured. One that is NaN,
+                infinite or None failed: the others are kept, and the job counts as failed.
+            seconds: How long the job ran.
+
+        Raises:
+            ResultError: If the values cannot be read, or the job has ended before; nothing is
+                changed.
         """
         job = self._pending_job(suggestion)
         measures = self.problem.tasks[job.task].measures
@@ -214,9 +242,16 @@ class Optimizer:
             self.observations = self.observations.work(job)
 
     def fail(self, suggestion: Suggestion, reason: str) -> None:
-        """A suggested job ended without a result; its resources are free again.
+        """Report that a job ended without a result; its resources are free again.
 
         What that means is up to its task: see `Task(failures=...)`.
+
+        Args:
+            suggestion: What `ask` returned.
+            reason: Why it failed, in words.
+
+        Raises:
+            ResultError: If the job has ended before; nothing is changed.
         """
         job = self._pending_job(suggestion)
         self._ended[job.number] = "failed"
@@ -227,13 +262,28 @@ class Optimizer:
         self.observations = self.observations.fail(self.problem, job, self.settings.retries)
 
     def cancel(self, suggestion: Suggestion) -> None:
-        """A suggested job will not be run; its resources are free again."""
+        """Cancel a job; its resources are free again.
+
+        Args:
+            suggestion: What `ask` returned.
+
+        Raises:
+            ResultError: If the job has ended before; nothing is changed.
+        """
         job = self._pending_job(suggestion)
         self.observations = self.observations.cancel(job)
         self._ended[job.number] = "cancelled"
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
-        """Measurements that were not asked for: any of the functions, at any input."""
+        """Add measurements that were not asked for.
+
+        Args:
+            params: The input.
+            values: Any of the functions, as for `tell`.
+
+        Raises:
+            ProblemError: If the input or the values cannot be accepted; nothing is changed.
+        """
         accepted = self.problem.space.accept(params)
         measured, broken = read_values(values, self.problem.measured, self.problem.binary)
         if broken:
@@ -262,16 +312,27 @@ class Optimizer:
         return asked
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, deviation and probability of meeting the limits at one input."""
+        """Predict every function at one input.
+
+        Args:
+            params: The input.
+
+        Returns:
+            Mean, standard deviation and probability of meeting the limits, by function.
+        """
         return self.query().predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
-        """Bits that measuring each function at each point would yield about the optimum.
+        """Compute the expected information gain of measuring each function at some inputs.
 
-        points  a list of parameter dicts, or a DataFrame with a column for each parameter
+        Pending jobs count as if they had found what is expected.
 
-        Returns an array for each function that can be measured; a task yields the sum of what it
-        measures. Pending jobs count as if they had found what is expected.
+        Args:
+            points: A list of parameter dicts, or a DataFrame with a column for each parameter.
+
+        Returns:
+            Bits about the constrained optimum, an array for each function that can be measured; a
+            task yields the sum of what it measures.
         """
         return self.query().gains(points)
 
@@ -280,9 +341,14 @@ class Optimizer:
         return self.query().information()
 
     def utility(self, acquisition: str | Acquisition) -> Utility:
-        """What any acquisition makes of what is believed now, pending jobs included.
+        """Evaluate any acquisition under the current model, pending jobs included.
 
-        One that cannot value single functions still values measuring everything.
+        Args:
+            acquisition: By name, or one with settings. One that cannot value single functions still
+                values measuring everything.
+
+        Returns:
+            A function of points of the unit cube, with gradients.
         """
         return self.query().utility(read_acquisition(acquisition))
 
@@ -291,12 +357,17 @@ class Optimizer:
         delta: float | None = None,
         kind: Literal["believed", "observed"] = "believed",
     ) -> Recommendation:
-        """The best input, from measured data only, and all of it.
+        """Recommend an input, from measured data only.
 
-        kind="believed"  the lowest expected objective in the whole space such that all limits are
-                         met with probability 1 − delta; or the most probably feasible input, with
-                         confident=False
-        kind="observed"  the best measured input that met all limits when measured
+        Args:
+            delta: The accepted probability of being infeasible; that of the settings by default.
+            kind: "believed": the lowest expected objective in the whole space such that all limits
+                are met with probability 1 − delta; or the most probably feasible input, with
+                `confident=False`. "observed": the best measured input that met all limits when
+                measured.
+
+        Returns:
+            The input, its expected objective and its probability of being feasible.
         """
         delta = self.settings.delta if delta is None else read_delta(delta)
         return self.query().recommend(delta, kind)

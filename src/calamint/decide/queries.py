@@ -68,7 +68,8 @@ class Prediction:
 class Query:
     """What questions are asked of: all that is known, and the model fitted to it.
 
-    state  with that model in it
+    Attributes:
+        state: With that model in it.
     """
 
     modelled: ModelledProblem

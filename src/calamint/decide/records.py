@@ -19,16 +19,17 @@ UpdateKind = Literal["initial", "full", "partial", "random", "retry", "fallback"
 class Suggestion:
     """A job to run: a task, its input, and the resources that are booked for it, and why.
 
-    bits      information about the constrained optimum that it is expected to yield, by function;
-              empty where no model was asked, or one that does not count in bits
-    cost      what it is expected to cost
-    scores    what it and the best jobs of the tasks that it competed with are worth for their cost:
-              bits per cost where there are bits, else in units of the method's own, which may be
-              logarithmic
-    update    "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a job
-              that failed, "fallback", or "enqueued" by the user
-    decision_seconds  how long the decision took
-    warnings  what went wrong while deciding
+    Attributes:
+        bits: Information about the constrained optimum that it is expected to yield, by function;
+            empty where no model was asked, or one that does not count in bits.
+        cost: What it is expected to cost.
+        scores: What it and the best jobs of the tasks that it competed with are worth for their
+            cost: bits per cost where there are bits, else in units of the method's own, which may
+            be logarithmic.
+        update: "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a
+            job that failed, "fallback", or "enqueued" by the user.
+        decision_seconds: How long the decision took.
+        warnings: What went wrong while deciding.
     """
 
     number: int
@@ -77,8 +78,9 @@ class Suggestion:
 class Decision:
     """How a suggestion came about.
 
-    update         as in `Suggestion`
-    stage_seconds  how long each stage took, and all of them ("total")
+    Attributes:
+        update: As in `Suggestion`.
+        stage_seconds: How long each stage took, and all of them ("total").
     """
 
     number: int
@@ -92,7 +94,8 @@ class Decision:
 class Record:
     """One finished job or added measurement, in the user's units.
 
-    sem  the standard errors that were told, by function
+    Attributes:
+        sem: The standard errors that were told, by function.
     """
 
     params: Params
@@ -108,9 +111,10 @@ class Record:
 class Recommendation:
     """Where the constrained optimum is expected to be.
 
-    objective    expected, in the user's units
-    probability  that all limits are met there
-    confident    whether that probability reaches the 1 − δ that was asked for
+    Attributes:
+        objective: Expected, in the user's units.
+        probability: That all limits are met there.
+        confident: Whether that probability reaches the 1 − δ that was asked for.
     """
 
     params: Params

@@ -23,23 +23,24 @@ _PLAIN = (str, int, float, bool, type(None))
 class Settings:
     """How to decide.
 
-    acquisition  "pesc" (expected information about the constrained optimum), another by name
-                 ("eic", "eicd", "ieci", "ev", "auglag", "thompson", "rs", "rsdg", "random"), or
-                 one with settings, such as `PESC(solutions=50)`
-    model        how functions are modelled: `cm.Model(...)`
-    seed         same seed, same results and same durations give the same suggestions
-    initial      how many space-filling inputs every function is measured at first; by default one
-                 more than there are parameters, and at least three
-    delta        1 − δ is the probability of feasibility that an incumbent must have
-    rationality  the share γ of the time that full updates may take, the others are partial;
-                 infinity: all are full, zero: only the first; or "batch": full after new results,
-                 partial while resources are being filled
-    fantasies    how often the results of pending jobs are imagined; one takes what is expected
-    couple       if some task measures only some functions, replace all tasks by one that measures
-                 everything, at cost 1, on one resource
-    retries      how often a job is tried again whose task says `failures="retry"`, or, in a study,
-                 whose owner died
-    pause        in a study, seconds before the first retry; doubled before every further one
+    Attributes:
+        acquisition: "pesc" (expected information about the constrained optimum), another by name
+            ("eic", "eicd", "ieci", "ev", "auglag", "thompson", "rs", "rsdg", "random"), or one
+            with settings, such as `PESC(solutions=50)`.
+        model: How functions are modelled: `cm.Model(...)`.
+        seed: Same seed, same results and same durations give the same suggestions.
+        initial: How many space-filling inputs every function is measured at first; by default one
+            more than there are parameters, and at least three.
+        delta: 1 − δ is the probability of feasibility that an incumbent must have.
+        rationality: The share γ of the time that full updates may take, the others are partial;
+            infinity: all are full, zero: only the first; or "batch": full after new results,
+            partial while resources are being filled.
+        fantasies: How often the results of pending jobs are imagined; one takes what is expected.
+        couple: If some task measures only some functions, replace all tasks by one that measures
+            everything, at cost 1, on one resource.
+        retries: How often a job is tried again whose task says `failures="retry"`, or, in a study,
+            whose owner died.
+        pause: In a study, seconds before the first retry; doubled before every further one.
     """
 
     acquisition: Acquisition = field(default_factory=PESC)

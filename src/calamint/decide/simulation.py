@@ -37,11 +37,12 @@ def simulate(
 ) -> Iterator[SimulatedJob]:
     """Ask for jobs while there is capacity, let them take their time, and tell what they find.
 
-    optimizer  one with a `VirtualClock`
-    evaluate   what a task measures at an input
-    durations  how long each task takes: seconds, or a function of the parameters
-    seconds    virtual time after which no more jobs are asked for
-    jobs       how many jobs to run
+    Args:
+        optimizer: One with a `VirtualClock`.
+        evaluate: What a task measures at an input.
+        durations: How long each task takes: seconds, or a function of the parameters.
+        seconds: Virtual time after which no more jobs are asked for.
+        jobs: How many jobs to run.
 
     Yields each job when it ends, after it was told. Decisions take time of their own: the clock
     moves while they are computed, and jobs that end meanwhile are told after.

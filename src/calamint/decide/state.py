@@ -38,11 +38,12 @@ class Fit:
 class Update:
     """What an update, full or partial, leaves for the next partial one.
 
-    belief     given what was measured
-    imagined   the same, with pending jobs imagined as done
-    utility    of the acquisition, under the latter
-    incumbent  under the former
-    costs      cost models by task
+    Attributes:
+        belief: Given what was measured.
+        imagined: The same, with pending jobs imagined as done.
+        utility: Of the acquisition, under the latter.
+        incumbent: Under the former.
+        costs: Cost models by task.
     """
 
     belief: "Belief"
@@ -57,10 +58,12 @@ class Update:
 class FullUpdate:
     """The last full update: which decision it was, what it saw, what it found and when.
 
-    version        of the observations
-    before, after  hyper-parameters that its fit started from, and that it found
-    ended          when it ended, on the clock of the optimiser
-    seconds        how long it took
+    Attributes:
+        version: Of the observations.
+        before: Hyper-parameters that its fit started from, and that it found.
+        after: Hyper-parameters that its fit started from, and that it found.
+        ended: When it ended, on the clock of the optimiser.
+        seconds: How long it took.
     """
 
     decision: int
@@ -91,9 +94,10 @@ class FullUpdate:
 class State:
     """All that survives between decisions.
 
-    full    the last full update
-    fit     the last model that was fitted, for a decision or for a query
-    update  what partial updates go on from
+    Attributes:
+        full: The last full update.
+        fit: The last model that was fitted, for a decision or for a query.
+        update: What partial updates go on from.
     """
 
     full: FullUpdate | None = None

@@ -27,13 +27,14 @@ Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
 class Model:
     """Gaussian processes, one for each function.
 
-    kernel           "matern52", "matern32" or "se"
-    hyperparameters  "sampled" (M draws from their posterior), "map" or "ml" (one estimate)
-    samples          M, the number of hyper-parameter samples
-    lengthscale      fixed, in unit-cube units: one number, or one for each parameter
-    amplitude        fixed, a standard deviation in the function's own units; with it, values are
-                     not standardised and the prior mean is zero
-    noise_variance   fixed, a variance in the function's own units; 0 is noise-free
+    Attributes:
+        kernel: "matern52", "matern32" or "se".
+        hyperparameters: "sampled" (M draws from their posterior), "map" or "ml" (one estimate).
+        samples: M, the number of hyper-parameter samples.
+        lengthscale: Fixed, in unit-cube units: one number, or one for each parameter.
+        amplitude: Fixed, a standard deviation in the function's own units; with it, values are not
+            standardised and the prior mean is zero.
+        noise_variance: Fixed, a variance in the function's own units; 0 is noise-free.
 
     What is not fixed is learnt. A dict gives values for some functions by name.
     """
@@ -97,7 +98,8 @@ class Model:
     def scaling_of(self, name: str, data: Data, low: float, high: float, sign: float) -> Scaling:
         """Standardised, unless the amplitude is given in the function's own units.
 
-        sign  −1 for an objective that is maximised
+        Args:
+            sign: −1 for an objective that is maximised.
         """
         if _of(self.amplitude, name) is not None:
             return Scaling(0.0, sign)

@@ -17,7 +17,11 @@ _EXAMPLE = "write a limit such as 'latency_ms <= 2' or '6.5 <= ph <= 7.5'"
 class Constraint:
     """A function whose value must lie in [low, high]; one end may be infinite.
 
-    A pass/fail function is measured as True or False; its hidden score must lie in [0, ∞).
+    Args:
+        name: The name of the function.
+        low: The lower limit.
+        high: The upper limit.
+        binary: Whether it is measured as True or False; its latent score must then lie in [0, ∞).
     """
 
     name: str

@@ -49,7 +49,13 @@ def _check_bounds(kind: str, low: object, high: object, log: object) -> tuple[fl
 @final
 @dataclass(frozen=True)
 class Real:
-    """A real number from `low` to `high`, both included; `log` spaces it by ratio."""
+    """A real number.
+
+    Args:
+        low: The lower bound, included.
+        high: The upper bound, included.
+        log: Whether it is spaced by ratio.
+    """
 
     low: float
     high: float
@@ -109,10 +115,15 @@ class Real:
 @final
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` to `high`, both included.
+    """A whole number.
 
-    On a linear scale all values own equal shares of the axis; on a `log` scale value i owns the
+    On a linear scale all values own equal shares of the axis; on a log scale value i owns the
     logarithm of [i − ½, i + ½], so that equal ratios have equal shares.
+
+    Args:
+        low: The lower bound, included.
+        high: The upper bound, included.
+        log: Whether it is spaced by ratio.
     """
 
     low: int
@@ -179,7 +190,11 @@ class Integer:
 @final
 @dataclass(frozen=True, init=False, eq=False)
 class Choice:
-    """One of two or more named options, with no order between them."""
+    """One of two or more options, with no order between them.
+
+    Args:
+        *options: Texts, numbers, True or False.
+    """
 
     options: tuple[Option, ...]
 

@@ -44,12 +44,14 @@ class Objective:
 class Problem:
     """What is asked: see `describe()` for the problem in words.
 
-    space        names and what they may be: `cm.Real`, `cm.Integer`, `cm.Choice`
-    minimize     the name of the objective; or `maximize`
-    constraints  limits such as "latency_ms <= 2", "6.5 <= ph <= 7.5"; a bare name is pass/fail
-    tasks        what can be run, `cm.Task`; without them one task measures everything
-    resources    names and how many jobs each can run at once; without them one place, one job
-    known        functions that can be computed exactly from the parameters (a dict of them)
+    Args:
+        space: Names and what they may be: `cm.Real`, `cm.Integer`, `cm.Choice`.
+        minimize: The name of the objective; or `maximize`.
+        constraints: Limits such as "latency_ms <= 2", "6.5 <= ph <= 7.5"; a bare name is
+            pass/fail.
+        tasks: What can be run, `cm.Task`; without them one task measures everything.
+        resources: Names and how many jobs each can run at once; without them one place, one job.
+        known: Functions that can be computed exactly from the parameters (a dict of them).
     """
 
     space: Space

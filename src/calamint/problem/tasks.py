@@ -24,13 +24,16 @@ Cost = float | Callable[[Mapping[str, Any]], float] | Literal["learn"]
 class Task:
     """A job that can be run at any input: what it measures, where, at what cost.
 
-    `runs_on` lists alternatives; each is one resource or several that are needed at once. Without
-    it the task runs on any one of the problem's resources. `cost` is a number, a function of the
-    parameters, or "learn" to model the durations of finished jobs. `command` is a program to run.
-
-    `failures` says what it means when a job fails: "model" (it is the input's fault: where the task
-    works is learnt, and is one more constraint), "retry" (the machine's: the job is suggested
-    again, a few times), or "ignore".
+    Args:
+        measures: The functions that it measures.
+        runs_on: Alternatives; each is one resource, or several that are needed at once. By default
+            any one of the problem's resources.
+        cost: A positive number, a function of the parameters, or "learn" to model the durations of
+            finished jobs.
+        command: A program to run, as a list of words.
+        failures: What it means when a job fails: "model" (it is the input's fault: where the task
+            works is learnt, and is one more constraint), "retry" (it is the machine's fault: the
+            job is tried again, a few times), or "ignore".
     """
 
     measures: tuple[str, ...]

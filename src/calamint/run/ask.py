@@ -21,10 +21,12 @@ from calamint.run.store import Store, owner
 class Request:
     """What is asked for.
 
-    resource, task  only jobs on this resource, or of this task
-    lease           seconds after which a job is given back, unless its lease is renewed
-    bits            nothing that yields less is booked: `ExhaustedError` is raised
-    decide          without it, only jobs that wait are started
+    Attributes:
+        resource: Only jobs on this resource, or of this task.
+        task: Only jobs on this resource, or of this task.
+        lease: Seconds after which a job is given back, unless its lease is renewed.
+        bits: Nothing that yields less is booked: `ExhaustedError` is raised.
+        decide: Without it, only jobs that wait are started.
     """
 
     resource: str | None = None

@@ -25,7 +25,8 @@ def open_study(
     """The study of that name, made if there is none, with the problem that it solves and the
     settings that it was made with.
 
-    given  settings that the user wrote: they must be those of the study
+    Args:
+        given: Settings that the user wrote: they must be those of the study.
     """
     found = find(database, name)
     if found is not None and "couple" not in given:

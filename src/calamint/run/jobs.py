@@ -88,8 +88,9 @@ class AttemptRecord:
 class JobRecord:
     """A job as it is stored; times are seconds since 1970.
 
-    seconds   how long it ran
-    update    how it was decided; warnings: what went wrong meanwhile
+    Attributes:
+        seconds: How long it ran.
+        update: How it was decided; warnings: what went wrong meanwhile.
     """
 
     number: int

@@ -74,7 +74,7 @@ class Loop:
         self.works = read_works(study.problem.tasks, tasks)
         path = study.database.path
         folder = None if path is None else Path(f"{path}.jobs")
-        self.executor.prepare(self.works, folder, study.folder)
+        self.executor.prepare(self.works, folder, folder_name(study))
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None
@@ -328,6 +328,12 @@ class Loop:
         finally:
             over.set()
             thread.join()
+
+
+def folder_name(study: "Study") -> str:
+    """Of the folder for the files of a study's jobs; no two studies share it."""
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in study.name)
+    return safe if safe == study.name else f"{safe}~{study.replica().study}"
 
 
 def _positive(value: object, name: str) -> float | None:

@@ -36,26 +36,32 @@ from calamint.run.store import MEMORY, Database, Store, job_records, open_attemp
 from calamint.run.studies import check_study_name, find_study, stored_problem
 from calamint.run.summary import Summary, summarise
 from calamint.run.tables import (
-    columns_of,
+    as_dataframe,
     read_measurements,
     read_rows,
     read_table,
     rows_of,
-    write_csv,
+    write_table,
 )
 
 
 @final
 class Study:
-    """Decides what to measure next, and stores every step.
+    """An optimiser whose every step is stored before it is answered.
 
-    problem  what is asked; it must be the one that the study was created with
-    storage  a URL, such as "sqlite:///nn.db"; without it, the study lives in memory
-    name     several studies can share a storage
-    clock    where time is read from
+    A study that exists continues as it was created: settings that are given must be the same.
 
-    All other arguments are the fields of `Settings`. A study that exists goes on as it was created:
-    settings that are given must be the same.
+    Args:
+        problem: The problem to solve; it must be the one that the study was created with.
+        storage: A URL, such as "sqlite:///nn.db"; without it, the study lives in memory.
+        name: The name of the study; several can share a storage.
+        clock: Where time is read from; `VirtualClock` for simulations.
+
+    All other arguments are the fields of `Settings`.
+
+    Raises:
+        ProblemError: If a setting is not valid, or the study was created otherwise.
+        StorageError: If the storage cannot be used.
     """
 
     def __init__(
@@ -112,9 +118,13 @@ class Study:
         problem: Problem | None = None,
         clock: Clock | None = None,
     ) -> "Study":
-        """A study that exists, by its name, or the only one of the storage.
+        """Open a study that exists, by its name, or the only one of the storage.
 
-        problem  needed only if it has functions that cannot be imported
+        Args:
+            storage: The URL of the storage.
+            name: The name of the study.
+            problem: Needed only if the problem has functions that cannot be imported.
+            clock: Where time is read from.
         """
         database = storage if isinstance(storage, Database) else Database(storage, create=False)
         found = find_study(database, name)
@@ -124,12 +134,6 @@ class Study:
     def now(self) -> float:
         """Seconds since 1970, or on the virtual clock."""
         return self.clock.now() if isinstance(self.clock, VirtualClock) else time.time()
-
-    @property
-    def folder(self) -> str:
-        """The name of the folder for the files of its jobs; no two studies share it."""
-        safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in self.name)
-        return safe if safe == self.name else f"{safe}~{self._store.study}"
 
     @property
     def problem(self) -> Problem:
@@ -146,10 +150,16 @@ class Study:
     def ask(
         self, resource: str | None = None, task: str | None = None, lease: float | None = None
     ) -> Job | None:
-        """The next job, with its resources booked; None while nothing can start.
+        """Book the next job.
 
-        lease  seconds after which the job is tried again unless `renew` was called; without it,
-               the job stays booked until it is told, failed or cancelled
+        Args:
+            resource: Let tasks compete for this resource.
+            task: Consider only this task.
+            lease: Seconds after which the job is tried again unless `renew` was called; without
+                it, the job stays booked until it is told, failed or cancelled.
+
+        Returns:
+            The job, with its resources booked; None while nothing can start.
         """
         return self.request(Request(resource, task, lease))
 
@@ -168,7 +178,7 @@ class Study:
         return jobs
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
-        """A job that you want tried: it comes before all others. Returns its number."""
+        """Queue a job, which comes before all others; returns its number."""
         if not isinstance(task, str) or task not in self.problem.tasks:
             raise ProblemError(f"task is {task!r}: {nearest(str(task), self.problem.tasks)}")
         return self._store.enqueue(task, self.problem.space.accept(params))
@@ -186,19 +196,27 @@ class Study:
     ) -> RunReport:
         """Decide, run and tell jobs until a budget is used up.
 
-        tasks        what each task does: a dict of functions of the parameters, or of commands; a
-                     task that is left out runs the command of its spec
-        evaluations  until the study has as many finished jobs in all, those of earlier runs
-                     included: the same call goes on where a killed one stopped
-        seconds      no more jobs are started after this time
-        cost         until the jobs of the study are expected to have cost this much in all
-        bits         until no measurement is expected to yield this many
-        executor     `Local(timeout=..., folder=...)`, each job in a process of its own; or
-                     `Simulated(durations, clock)`
-        watch        something that shows what happens, such as `cm.Live()`
-
         Ctrl-C stops asking and lets running jobs finish; pressed again, it cancels them. The study
         can be resumed after either, and after a crash.
+
+        Args:
+            tasks: What each task does: a dict of functions of the parameters, or of commands; a
+                task that is left out runs the command of its spec.
+            evaluations: The total number of finished jobs, including those of earlier runs: the
+                same call continues where a killed one stopped.
+            seconds: No more jobs are started after this time.
+            cost: The total expected cost of all jobs, including those of earlier runs.
+            bits: Stop when no measurement is expected to yield this many.
+            executor: `Local(timeout=..., folder=...)`, each job in a process of its own; or
+                `Simulated(durations, clock)`.
+            watch: Something that shows what happens, such as `cm.Live()`.
+            lease: Seconds for which a job stays booked if this process dies.
+
+        Returns:
+            What stopped the run, and how many jobs ended in it.
+
+        Raises:
+            TaskError: If a task cannot be started at all.
         """
         return Loop(self, tasks, evaluations, seconds, cost, bits, executor, watch, lease).run()
 
@@ -207,15 +225,23 @@ class Study:
     def tell(
         self, job: Job | int, values: Mapping[str, Value], seconds: float | None = None
     ) -> bool:
-        """What a job measured: a number for each function, or (value, standard error).
+        """Report what a job measured; the result is durable when this returns.
 
-        Functions that are left out were not measured. One that is NaN, infinite or None failed:
-        the others are kept, and the job counts as failed. `seconds` is how long it took, by
-        default the time since it was asked for. The optimiser learns of it when the event that is
-        stored here is replayed.
+        The optimiser learns of it when the event that is stored here is replayed.
 
-        False if the job had ended before, by another attempt or because it was cancelled: then the
-        result is kept, and not used.
+        Args:
+            job: What `ask` returned, or its number.
+            values: A number for each function, or (value, standard error); True or False for a
+                binary constraint. Functions that are left out were not measured. One that is NaN,
+                infinite or None failed: the others are kept, and the job counts as failed.
+            seconds: How long the job ran; the time since it was asked for by default.
+
+        Returns:
+            False if the job had ended before, by another attempt or because it was cancelled: then
+            the result is kept, and not used.
+
+        Raises:
+            ResultError: If the values cannot be read, or this attempt was told before.
         """
         number, attempt, task = self._asked(job)
         measured, broken = read_measurements(self.problem, values, task.measures)
@@ -223,7 +249,7 @@ class Study:
         return self._store.tell(number, attempt, measured, broken, took, task.failures == "retry")
 
     def fail(self, job: Job | int, reason: str) -> None:
-        """A job ended without a result. What that means is up to its task: `Task(failures=...)`."""
+        """Report that a job ended without a result, and why: see `Task(failures=...)`."""
         number, attempt, task = self._asked(job)
         self._store.fail(number, attempt, str(reason), task.failures == "retry")
 
@@ -249,7 +275,11 @@ class Study:
         self._store.cancel(self._asked(job)[0])
 
     def renew(self, jobs: Iterable[Job], lease: float) -> list[Job]:
-        """Renew leases; returns jobs that were given to others, or have ended, meanwhile."""
+        """Renew the leases of jobs, for `lease` seconds from now.
+
+        Returns:
+            Jobs that were given to others, or have ended, in the meantime.
+        """
         _check_lease(lease)
         if not isinstance(jobs, Iterable) or not all(isinstance(job, Job) for job in (*jobs,)):
             raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
@@ -257,8 +287,10 @@ class Study:
         return [held[key] for key in self._store.renew(list(held), lease)] if held else []
 
     def reap(self) -> int:
-        """Give back the jobs of attempts whose lease has run out, or whose owner is dead; asking
-        does that by itself. Returns how many there were."""
+        """Give back jobs whose lease has run out, or whose owner is dead; returns how many.
+
+        Asking does that by itself.
+        """
         return self._store.reap()
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
@@ -270,10 +302,10 @@ class Study:
         self._store.add(read_rows(self.problem, rows))
 
     def add_table(self, table: Any) -> int:
-        """Measurements from a CSV file, a DataFrame or a list of dicts, all of them or none.
+        """Add measurements from a CSV or JSON file, a DataFrame or a list of dicts: all or none.
 
-        A column for every parameter and for the functions that were measured; `latency_sem` is
-        the standard error of `latency`. Returns how many rows there were.
+        There is a column for every parameter and for the functions that were measured;
+        `latency_sem` is the standard error of `latency`. Returns the number of rows.
         """
         rows = read_table(self.problem, table)
         self.add_all(rows)
@@ -282,8 +314,11 @@ class Study:
     # -- changing -----------------------------------------------------------------------------
 
     def change(self, problem: Problem) -> list[str]:
-        """Go on with a problem that has more: tasks, resources, capacity, other costs, wider
-        bounds. Returns what changed, which is also recorded."""
+        """Continue with a problem that has more: tasks, resources, capacity, costs, wider bounds.
+
+        Returns:
+            What changed, which is also recorded.
+        """
         problem = self.settings.applied(problem)
         replica = self.replica()
         changed = allowed_changes(self.problem, problem)
@@ -311,7 +346,7 @@ class Study:
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
-        """The best input, as `Optimizer.recommend`; it is stored, too."""
+        """Recommend an input, as `Optimizer.recommend`; the answer is stored."""
         with self._lock:
             found = self.optimizer.recommend(delta, kind)
         self._store.recommended(found, kind, self._replica.sequence)
@@ -351,21 +386,11 @@ class Study:
 
     def to_csv(self, path: str | Path) -> None:
         """Write what was measured, a row for each finished job; `add_table` reads it."""
-        rows = self.table()
-        try:
-            with Path(path).open("w", newline="", encoding="utf-8") as file:
-                write_csv(rows, columns_of(self.problem, rows), file)
-        except (OSError, TypeError) as error:
-            raise ProblemError(f"the table cannot be written to {path!r}: {error}.") from error
+        write_table(self.problem, self.table(), path)
 
     def to_pandas(self) -> Any:
         """What was measured as a DataFrame, a row for each finished job."""
-        try:
-            import pandas
-        except ImportError:
-            raise ProblemError("to_pandas needs pandas: pip install pandas.") from None
-        rows = self.table()
-        return pandas.DataFrame(rows, columns=columns_of(self.problem, rows))
+        return as_dataframe(self.problem, self.table())
 
 
 def _check_lease(lease: object) -> None:

@@ -97,6 +97,24 @@ def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: T
     writer.writerows(rows)
 
 
+def write_table(problem: Problem, rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
+    """Write rows to a CSV file."""
+    try:
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            write_csv(rows, columns_of(problem, rows), file)
+    except (OSError, TypeError) as error:
+        raise ProblemError(f"the table cannot be written to {path!r}: {error}.") from error
+
+
+def as_dataframe(problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows as a DataFrame, if pandas is installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise ProblemError("to_pandas needs pandas: pip install pandas.") from None
+    return pandas.DataFrame(rows, columns=columns_of(problem, rows))
+
+
 def read_table(problem: Problem, table: Any) -> list[tuple[dict[str, Any], dict[str, Value]]]:
     """Parameters and values from a CSV or JSON file's path, a DataFrame, or a list of dicts.
 

@@ -17,12 +17,13 @@ Function = Callable[[Array], Array]
 class SolvedProblem:
     """A problem whose functions can be computed and whose constrained optimum is known.
 
-    functions  each maps inputs (..., d) in the user's units to values (...); one that is NaN
-               somewhere cannot be measured there, and the input is infeasible. Of a constraint
-               that is measured as pass or fail it is the score, which passes from zero on.
-    solution   a global constrained optimum; `optimum` is the objective there
-    worst      the worst objective in the box, the utility of an infeasible recommendation
-    noise_std  the standard deviation of what `measure` adds to a value
+    Attributes:
+        functions: Each maps inputs (..., d) in the user's units to values (...); one that is NaN
+            somewhere cannot be measured there, and the input is infeasible. Of a constraint that
+            is measured as pass or fail it is the score, which passes from zero on.
+        solution: A global constrained optimum; `optimum` is the objective there.
+        worst: The worst objective in the box, the utility of an infeasible recommendation.
+        noise_std: The standard deviation of what `measure` adds to a value.
     """
 
     name: str

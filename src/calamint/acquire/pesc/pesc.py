@@ -87,8 +87,10 @@ class Information(Utility):
 class PESC(Acquisition):
     """Predictive entropy search with constraints.
 
-    solutions  how many x* are drawn; by default one for each hyper-parameter sample, at least ten
-    sites      "witness" (default), "union" or "paper": see `points`
+    Args:
+        solutions: How many x* are drawn; by default one for each hyper-parameter sample, at least
+            ten.
+        sites: "witness" (default), "union" or "paper": see `points`.
     """
 
     name = "pesc"

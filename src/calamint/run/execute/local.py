@@ -21,8 +21,9 @@ from calamint.run.jobs import Job
 class Local(Executor):
     """Every job in a process of its own on this machine.
 
-    timeout  seconds that a job may take: a number, or by task
-    folder   where output is kept, in a folder for each job; by default beside a SQLite file
+    Args:
+        timeout: Seconds that a job may take: a number, or by task.
+        folder: Where output is kept, in a folder for each job; by default beside a SQLite file.
     """
 
     def __init__(

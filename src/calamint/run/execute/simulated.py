@@ -16,7 +16,8 @@ from calamint.run.jobs import Job
 class Simulated(Executor):
     """Functions are called here, and take the time that `durations` says, on a virtual clock.
 
-    durations  seconds by task, or functions of the parameters
+    Args:
+        durations: Seconds by task, or functions of the parameters.
     """
 
     def __init__(self, durations: Mapping[str, Duration], clock: VirtualClock) -> None:
