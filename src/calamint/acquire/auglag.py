@@ -11,6 +11,13 @@ counts as measured, with what is expected of it):
 f and every c_k have models of their own (f may be known, as in the original), and improvement is
 averaged over their joint predictions at x by quasi-Monte Carlo. The paper fits one model to values
 of L instead, which has kinks and changes with λ.
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| λ | `slopes` | (J,) | multipliers, one for each finite limit |
+| p (the paper's ρ) | `penalty` | | penalty parameter |
+| c_k(x) | `margins` | (…, J) | how far inside each limit |
+| L(x) | `lagrangian` | (…) | |
 """
 
 import math

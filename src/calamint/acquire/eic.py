@@ -5,6 +5,12 @@
 The incumbent is the lowest expected objective among inputs that are feasible with probability
 1 − δ; while there is none, EI is left out, and the search is for a feasible input (Gelbart et al.
 2014). Everything is computed in logarithms: far from the data EI underflows, they do not.
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| η | `incumbent.objective` | | the best expected objective that is feasible enough |
+| z | `z` | (M, n) | (η − mean) / deviation |
+| α_EI | `log_ei` | (M, n) | log(φ(z) + z Φ(z)), without the deviation |
 """
 
 import math

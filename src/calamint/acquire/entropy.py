@@ -7,6 +7,12 @@ each of a few results y that a measurement at x may have, every draw is moved to
 had y been found, and the places where they have their optima are counted again. It is slow, and
 its counts are rough: for small problems, and few inputs at a time. A outcome counts as a noisy
 measurement of the score behind it.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| x* | `places` | (G, D) | where the optimum may be |
+| y | `nodes`, `chances` | (Q,) | results of a measurement, with their probabilities |
+| H | `_entropy` | | of the place of the optimum, in nats |
 """
 
 from dataclasses import dataclass

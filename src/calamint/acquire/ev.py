@@ -8,6 +8,13 @@ enough, η is infinite, and while hardly any may be, the search is for one, as w
 formula takes for granted that x is feasible.)
 
 Shapes: M samples, G integration points, n inputs.
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| η | `best` | | the best expected objective that is feasible enough |
+| x' | `points` | (G, D) | integration points |
+| P(f(x) < f(x') ≤ η) | `_below` | (M, n, G) | |
+| P(c_k(x), c_k(x') within limits) | `_met` | (M, n, G) | |
 """
 
 import math

@@ -7,6 +7,12 @@ improvement at x' once f is measured at x, whatever is found: the mean stays, th
 Improvement is over the lowest expected objective anywhere, feasible or not.
 
 Shapes: M samples, G integration points, n inputs.
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| x' | `points` | (G, D) | integration points |
+| h(x') | `feasible` | (M, G) | probability of meeting all limits |
+| EI(x'), EI(x' given x) | `whole`, `left` | (M,), (M, n, G) | before and after |
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,12 @@
 """Drawing x*: one path of every function, minimised subject to the others (the paper's section 4.3
-and appendix B)."""
+and appendix B).
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| x* | `points` | (J, D) | drawn solutions |
+| f̃, c̃_k | `paths` | | sample paths of every function |
+| M | `sample` | (J,) | hyper-parameter sample of each solution |
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,10 @@
-"""Points to integrate over the space with, denser where the optimum may be."""
+"""Points to integrate over the space with, denser where the optimum may be.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| x_g, w_g | `points`, `weights` | (G, D), (G,) | Σ w g(x) estimates the mean of g over the space |
+| q(x) | `mixture` | (G,) | density that the points are drawn from |
+"""
 
 import numpy as np
 from scipy.special import ndtr, ndtri

@@ -6,6 +6,13 @@ each function is what would be left if x* were known to be there (the paper's RS
     gain_i(x) = ½ log(C_i(x,x) + ν_i) − Σ_cells p(cell) ½ log(var_i(x | cell) + ν_i)
 
 For a function that is measured as pass or fail it is the entropy of that outcome that falls.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| p(cell) | `cells` | (n,) | share of draws whose optimum is in a cell |
+| var_i(x given cell) | `variance` | (n,) | of the draws in a cell |
+| C_i(x, x), ν_i | `variances`, `noises` | (n,) | posterior variance, noise variance |
+| gain_i(x) | `gains` | (n, 1 + K) | nats |
 """
 
 from abc import abstractmethod

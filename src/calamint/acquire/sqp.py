@@ -9,6 +9,15 @@ SciPy's SLSQP, one problem after the other, takes 4 ms each on the toy problem, 
 the evaluations; here twenty take 45 ms and a hundred 120 ms.
 
 Shapes: P problems, d variables, m constraints.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| f, c | `value`, `margins` | (P,), (P, m) | objective and constraints |
+| B | `curvature` | (P, d, d) | quasi-Newton approximation of the Lagrangian's Hessian |
+| p | `step` | (P, d) | solution of the quadratic model |
+| λ | `multipliers` | (P, m) | of the constraints |
+| s, e | `inside`, `outside` | (P, m + 2d) | slacks of the interior point method |
+| ρ | `price` | (P,) | weight of violations in the merit function |
 """
 
 from collections.abc import Callable

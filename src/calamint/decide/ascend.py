@@ -1,5 +1,12 @@
 """Climbing from many starts at once, inside the unit cube; and the steps of what does not move
-smoothly."""
+smoothly.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| x | `points` | (s, D) | one point for each start |
+| g | `slopes` | (s, d) | gradients along what moves smoothly |
+| H⁻¹ | `inverse` | (s, d, d) | BFGS approximation of the inverse Hessian |
+"""
 
 from collections.abc import Callable
 

@@ -3,6 +3,12 @@
 The lowest expected objective among inputs whose joint probability of being feasible is at least
 1 − δ, where that probability is the mean over hyper-parameter samples of the product over
 constraints. When no input reaches it, the most probably feasible one.
+
+| paper | code | meaning |
+|---|---|---|
+| x̂* | `Optimum.point` | the recommendation |
+| δ | `delta` | accepted probability of being infeasible |
+| Pr(feasible) | `Optimum.probability` | joint, averaged over hyper-parameter samples |
 """
 
 from collections.abc import Callable

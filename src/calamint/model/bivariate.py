@@ -1,4 +1,11 @@
-"""Probabilities of two normal variables at once, with their derivatives."""
+"""Probabilities of two normal variables at once, with their derivatives.
+
+| symbol | code | meaning |
+|---|---|---|
+| h, k | `h`, `k` | upper limits of two standard normal variables |
+| ρ | `rho` | their correlation |
+| T(h, a) | `owens_t` | Owen's T function |
+"""
 
 import math
 

@@ -2,6 +2,13 @@
 
 What a measurement at x says about other points is in the covariances with them. Kernels cost most,
 so one pass over them gives all that is needed at x, and what is left for the gradient.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| z | `points` | (A, D) | fixed points |
+| C(z, z) | `covariance` | (M, A, A) | posterior covariance of the points |
+| K⁻¹ k(X, z) | `solved` | (M, N, A) | |
+| C(x, z) | `CrossMoments.covariance` | (M, n, A) | posterior covariance with an input |
 """
 
 from dataclasses import dataclass

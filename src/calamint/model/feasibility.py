@@ -2,6 +2,12 @@
 
 Under one hyper-parameter sample the functions are independent, so the joint probability is a
 product; over samples it is the mean of these products, not the product of means.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| P(low ≤ c_k(x) ≤ high given θ_m) | `log_interval` | (M, n) | of one function, under one sample |
+| Π_k | `log_probability_by_sample` | (M, n) | of all functions, under one sample |
+| mean over m | `probability` | (n,) | joint probability of being feasible |
 """
 
 import math

@@ -7,6 +7,13 @@ With the limits in units of the deviation, and mirrored if need be so that l + u
 so that neither a limit that is far away nor an interval that is narrow loses the answer.
 Derivatives in the mean are Hermite polynomials times the densities at the limits; those in the
 variance follow from ∂P/∂v = ½ ∂²P/∂m².
+
+| symbol | code | meaning |
+|---|---|---|
+| l, u | `near`, `far` | the limits in deviations from the mean, the nearer one first |
+| d | `share` | log ratio of the two tails |
+| φ/Φ | `hazard` | hazard rate of the normal distribution |
+| He_k | `_hermite` | probabilists' Hermite polynomials |
 """
 
 import math

@@ -1,6 +1,16 @@
 """The marginal likelihood of hyper-parameters, batched over them, with its gradient.
 
 log p(y | θ) = −½ (y−m)ᵀ K⁻¹ (y−m) − ½ log|K| − N/2 log 2π,   K = a² k(r²) + diag(ν_n)
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| θ | `theta` | (m, P + 3) | hyper-parameters: see `hyperparameters` |
+| y | `targets` | (N,) | standardised values |
+| ν_n | `noise` | (m, N) | noise variance of each measurement |
+| K | `upper_covariance` | (m, N, N) | covariance of the measurements |
+| L | `root` | (N, N) | lower Cholesky root of K |
+| L⁻¹(y − m) | `white` | (N,) | whitened residuals |
+| K⁻¹(y − m) | `weights` | (N,) | |
 """
 
 from dataclasses import dataclass

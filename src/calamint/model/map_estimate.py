@@ -1,4 +1,11 @@
-"""The most probable hyper-parameters: several starts, analytic gradients."""
+"""The most probable hyper-parameters: several starts, analytic gradients.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| θ | `theta` | (m, P + 3) | hyper-parameters |
+| log p(y given θ) + log p(θ) | `log_posterior` | (m,) | up to a constant |
+| (θ − centre) / spread | `scaled` | (F,) | coordinates in which it is maximised |
+"""
 
 import math
 

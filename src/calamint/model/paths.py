@@ -5,6 +5,12 @@
 φ·u is a draw from the prior in random Fourier features; the update uses the exact kernel, so a path
 meets its data however many there are. Every path has frequencies of its own, so that the mean over
 paths has the exact covariance.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| φ | `frequencies`, `phases` | (S, F, D), (S, F) | random Fourier features of each path |
+| u | `amplitudes` | (S, F) | their weights, with the features' scale |
+| K⁻¹(y − m − φ(X)u − ε) | `update` | (S, N) | what makes a path meet its data |
 """
 
 from dataclasses import dataclass, replace

@@ -6,6 +6,15 @@ All values are standardised. With K = L Lᵀ (noise included) and y the measured
     cov(x, z) = k(x, z) − (L⁻¹ k(X, x))ᵀ (L⁻¹ k(X, z))
 
 L⁻¹ is kept, not L: predictions are then matrix products only, and a new measurement adds one row.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| M, N, D | | | hyper-parameter samples, measurements, columns of the cube |
+| X | `inputs` | (N, D) | measured inputs |
+| L⁻¹ | `inverse_root` | (M, N, N) | |
+| L⁻¹(y − m) | `white` | (M, N) | |
+| w | `weights` | (M, N) | |
+| k(x, X) | `cross` | (M, n, N) | prior covariance with the measured inputs |
 """
 
 from collections.abc import Sequence

@@ -7,6 +7,14 @@ an ordinary one (Rasmussen and Williams 2006, section 3.6). With K of latent val
     B = I + S^½ K S^½,   cov = K − K S^½ B⁻¹ S^½ K,   mean = m + cov (ν − τ m)
 
 At convergence the slope of log Z in θ is that of a Gaussian likelihood with the sites held fixed.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| τ, ν | `precision`, `shift` | (m, N) | natural parameters of the sites |
+| K | `prior` | (m, N, N) | covariance of the latent values |
+| m | `centre` | (m, 1) | prior mean |
+| B | `inner` | (m, N, N) | |
+| log Z | `log_evidence` | (m,) | EP's approximation of the marginal likelihood |
 """
 
 from dataclasses import dataclass

@@ -6,6 +6,12 @@ signal). So steps take turns between ellipses: those of a Student t fitted at ea
 far within it, and those of the prior, which move between them (Nishihara, Murray, Adams, 2014:
 generalised elliptical slice sampling). Every one of them leaves the posterior itself as the
 stationary distribution, and needs a few likelihoods a step, in any dimension.
+
+| symbol | code | shape | meaning |
+|---|---|---|---|
+| θ | `chains`, `free` | (m, F) | free entries of the hyper-parameters, one row for each chain |
+| log p(θ given y) | `level`, `log_density` | (m,) | log posterior, up to a constant |
+| c + R w | `Ellipse` | (F,), (F, F) | centre and root of a Student t; w is `white` |
 """
 
 from collections.abc import Callable

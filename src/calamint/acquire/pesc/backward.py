@@ -1,6 +1,13 @@
 """The gradient of the gains in x: reverse differentiation of `forward`, by hand.
 
 `by_y` is the derivative of the weighted sum of gains in y; y as in `forward`.
+
+| symbol | code | meaning |
+|---|---|---|
+| β, α, R | `f.beta`, `f.alpha`, `f.weight` | of the factor Ψ: see `factors` |
+| B = β(β + α) | `big` | how much Ψ shrinks the objective's variance |
+| d, e, … | `d`, `e`, `third`, `fourth` | P'/P, P''/P, … of each limit |
+| Λ | `by_lambda` | Σ_k log P_k |
 """
 
 import numpy as np

@@ -6,6 +6,12 @@ closer to the truth: errors of p' enter the first in proportion, and the second 
 first chooses better inputs from a handful of solutions: where p is small, the few x* that happen to
 be near are peaks of KL, one at each, and decisions would do no more than try them. And against
 solutions that are older than the data KL never ends, because they contradict what is known.
+
+| symbol | code | meaning |
+|---|---|---|
+| Φ(t) = p | `t` | probability of passing, as believed |
+| Φ(u) = p' | `u` | the same, given x* |
+| H, KL | `entropy_reduction`, `kl_divergence` | in nats |
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,12 @@ is weak, and weaker for the objective than for the constraints, so that tasks wo
 wrongly. By default inputs of all measurements count, and witness points join them: other solutions,
 and points that fill space. Two factors that say the same would count twice, so points keep their
 distance.
+
+| paper | code | shape | meaning |
+|---|---|---|---|
+| x_n | `measured` | (N, D) | inputs of the measurements |
+| Ψ(x_n) | `psi` | | the factor that a site point carries |
+| | `witnesses` | (W, D) | points where nothing was measured |
 """
 
 from typing import Literal
