@@ -1,4 +1,4 @@
-"""The array types that annotations use; shapes are in docstrings."""
+"""Array types for annotations; docstrings give the shapes."""
 
 from typing import Any
 

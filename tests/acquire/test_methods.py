@@ -179,13 +179,13 @@ def test_multipliers_follow_a_sequence_worked_out_by_hand():
     objective, margins = np.array([1.0, 0.0, 2.0]), np.array([[-1.0], [-0.5], [0.5]])
     # p starts at half the squared violation. L = 1 + 1/(2·½) = 2: λ = 0 + 1/½, p halves.
     first = replay(objective[:1], margins[:1], first=1)
-    assert (first.slopes[0], first.penalty) == (2.0, 0.25)
+    assert (first.multipliers[0], first.penalty) == (2.0, 0.25)
     # L = (5, 1.5), so the second: λ = 2 + ½/¼, p halves.
     second = replay(objective[:2], margins[:2], first=1)
-    assert (second.slopes[0], second.penalty) == (4.0, 0.125)
+    assert (second.multipliers[0], second.penalty) == (4.0, 0.125)
     # L = (9, 3, 0), so the third, which is feasible: λ = max(0, 4 − ½/⅛), p stays.
     third = replay(objective, margins, first=1)
-    assert (third.slopes[0], third.penalty) == (0.0, 0.125)
+    assert (third.multipliers[0], third.penalty) == (0.0, 0.125)
     assert third.lagrangian(objective, margins).tolist() == [5.0, 1.0, 2.0]
 
 

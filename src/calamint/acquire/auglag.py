@@ -2,9 +2,9 @@
 
     L(x) = f(x) + Σ_k [ min(0, c_k(x))² / (2p) − λ_k c_k(x) ]        feasible: c_k(x) ≥ 0
 
-Limits of intervals count one by one. After each evaluation the multipliers λ and the penalty p move
-as in the classical method, from the measured input with the lowest expected L so far (a pending job
-counts as measured, with what is expected of it):
+Each finite limit of an interval is a constraint of its own. After each evaluation the multipliers λ
+and the penalty p are updated as in the classical method, at the measured input with the lowest L at
+the posterior mean (pending jobs included):
 
     λ_k ← max(0, λ_k − c_k / p),   p ← p/2 where that point is not feasible
 
@@ -14,7 +14,7 @@ of L instead, which has kinks and changes with λ.
 
 | paper | code | shape | meaning |
 |---|---|---|---|
-| λ | `slopes` | (J,) | multipliers, one for each finite limit |
+| λ | `multipliers` | (J,) | multipliers, one for each finite limit |
 | p (the paper's ρ) | `penalty` | | penalty parameter |
 | c_k(x) | `margins` | (…, J) | how far inside each limit |
 | L(x) | `lagrangian` | (…) | |
@@ -43,41 +43,41 @@ _FLOOR = 1e-16
 class Multipliers:
     """λ (J,), one for each finite limit, and the penalty p."""
 
-    slopes: Array
+    multipliers: Array
     penalty: float
 
     def lagrangian(self, objective: Array, margins: Array) -> Array:
         """(…), (…, J) -> (…)"""
-        broken = np.minimum(margins, 0.0)
-        penalties = 0.5 * broken**2 / self.penalty - self.slopes * margins
+        violation = np.minimum(margins, 0.0)
+        penalties = 0.5 * violation**2 / self.penalty - self.multipliers * margins
         return objective + penalties.sum(-1)
 
-    def moved(self, margins: Array) -> "Multipliers":
-        """After a minimiser of L with these margins (J,) was found."""
-        slopes = np.maximum(0.0, self.slopes - margins / self.penalty)
+    def updated(self, margins: Array) -> "Multipliers":
+        """One update of multipliers and penalty, at a minimiser with these margins (J,)."""
+        multipliers = np.maximum(0.0, self.multipliers - margins / self.penalty)
         penalty = self.penalty if np.all(margins >= 0) else self.penalty / 2
-        return Multipliers(slopes, max(penalty, _SMALLEST_PENALTY))
+        return Multipliers(multipliers, max(penalty, _SMALLEST_PENALTY))
 
 
 def replay(objective: Array, margins: Array, first: int) -> Multipliers:
     """The multipliers after evaluations with objectives (N,) and margins (N, J), in their order.
 
-    The first few are the start: they set p so that a typical violation weighs as much as a standard
-    deviation of the objective, and λ to zero.
+    The first few initialise p such that a typical violation weighs as much as a standard deviation
+    of the objective; λ starts at zero.
     """
     violation = (np.minimum(margins[:first], 0.0) ** 2).sum(-1)
     typical = float(np.median(violation[violation > 0])) if np.any(violation > 0) else 2.0
     state = Multipliers(np.zeros(margins.shape[1]), max(0.5 * typical, _SMALLEST_PENALTY))
     for count in range(first, len(objective) + 1):
         values = state.lagrangian(objective[:count], margins[:count])
-        state = state.moved(margins[int(np.argmin(values))])
+        state = state.updated(margins[int(np.argmin(values))])
     return state
 
 
 @final
 @dataclass(frozen=True)
 class LagrangianImprovement(Blockwise):
-    """log E[improvement of L], softened so that it has a slope where there is hardly any.
+    """log E[improvement of L], smoothed by a softplus so that its gradient does not vanish.
 
     Attributes:
         normals: (S, 1 + K) standard normal numbers.
@@ -107,10 +107,12 @@ class LagrangianImprovement(Blockwise):
         value = total - math.log(log_soft.shape[0] * log_soft.shape[1]) + math.log(_SOFTNESS)
         if not gradients:
             return value, np.zeros(x.shape)
-        # d log softplus = logistic / softplus, which is one far below.
+        # d log softplus = logistic / softplus, which tends to one as the argument goes to −∞.
         slope = np.exp(-np.logaddexp(0.0, -short) - log_soft)
         by_lagrangian = -np.exp(log_soft - total) * slope / _SOFTNESS  # d value / d L, (S, M, n)
-        by_margin = np.minimum(margins, 0.0) / self.multipliers.penalty - self.multipliers.slopes
+        by_margin = (
+            np.minimum(margins, 0.0) / self.multipliers.penalty - self.multipliers.multipliers
+        )
         by_function = [
             by_lagrangian,
             *_by_constraint(self.belief, by_lagrangian[..., None] * by_margin),
@@ -159,7 +161,7 @@ def measured_together(belief: Belief) -> Array:
 
 @final
 class AugmentedLagrangian(Acquisition):
-    """Expected improvement of an augmented Lagrangian, for tasks that measure everything.
+    """Expected improvement of an augmented Lagrangian, for tasks that measure every function.
 
     Args:
         draws: How many joint predictions to average over.

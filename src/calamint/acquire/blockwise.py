@@ -1,4 +1,4 @@
-"""Utilities whose arrays are large for each input: computed for a few inputs at a time."""
+"""Utilities that need large arrays per input: evaluated in batches."""
 
 from abc import abstractmethod
 
@@ -16,7 +16,7 @@ class Blockwise(Utility):
 
     @abstractmethod
     def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        """(n, D) -> values (n,) and gradients (n, D), which are anything unless asked for."""
+        """(n, D) -> values (n,) and gradients (n, D), which are arbitrary unless asked for."""
 
     def value(self, x: Array) -> Array:
         return self._run(x, gradients=False)[0]

@@ -2,9 +2,9 @@
 
     EIC(x) = EI(x) · Π_k P(c_k(x) is within its limits),   averaged over hyper-parameter samples
 
-The incumbent is the lowest expected objective among inputs that are feasible with probability
-1 − δ; while there is none, EI is left out, and the search is for a feasible input (Gelbart et al.
-2014). Everything is computed in logarithms: far from the data EI underflows, they do not.
+The incumbent is the lowest expected objective among inputs that are feasible with probability at
+least 1 − δ; until there is one, only the probability of being feasible is maximised (Gelbart et al.
+2014). Everything is computed in logarithms: EI underflows where z ≪ 0, its logarithm does not.
 
 | paper | code | shape | meaning |
 |---|---|---|---|
@@ -31,7 +31,7 @@ def log_improvement(z: Array) -> tuple[Array, Array]:
     """log(φ(z) + z Φ(z)) and its derivative Φ(z) / (φ(z) + z Φ(z)), finite for any z."""
     far = z < -1e4
     safe = np.where(far, -1.0, z)
-    # φ(z)(1 + z Φ/φ): the ratio Φ/φ by erfcx where the sum would cancel.
+    # φ(z)(1 + z Φ/φ), with Φ/φ by erfcx for z < 0, where the sum cancels.
     ratio = _SQRT_HALF_PI * erfcx(-np.minimum(safe, 0.0) / math.sqrt(2))
     left = log_normal_density(safe) + np.log1p(np.minimum(safe, 0.0) * ratio)
     positive = np.maximum(safe, 0.0)
@@ -80,7 +80,7 @@ class LogEIC(Utility):
 
 @final
 class EIC(Acquisition):
-    """Expected improvement with constraints, for tasks that measure everything."""
+    """Expected improvement with constraints, for tasks that measure every function."""
 
     name = "eic"
     separable = False

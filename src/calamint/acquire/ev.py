@@ -4,7 +4,7 @@
 
 is how much of the feasible region below the best objective η is expected to be ruled out by finding
 a better feasible point at x; averaged over hyper-parameter samples. While no input is feasible
-enough, η is infinite, and while hardly any may be, the search is for one, as with EIC. (The paper's
+enough, η is infinite; if feasibility is very unlikely everywhere, EIC is used instead. (The paper's
 formula takes for granted that x is feasible.)
 
 Shapes: M samples, G integration points, n inputs.
@@ -32,7 +32,8 @@ from calamint.checks import whole
 from calamint.model import Belief, CrossMoments, Joint, bivariate_cdf, both_within, feasibility
 
 _FLOOR = 1e-12
-# Where feasible inputs are less likely than this (a logarithm), volumes drown in rounding.
+# Where feasible inputs are less likely than this (a logarithm), the integral is lost in the
+# rounding errors of bivariate probabilities.
 _HOPELESS = -15.0
 
 
@@ -50,9 +51,9 @@ class ExcludedVolume(Blockwise):
     best: float
 
     def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        seen = [function.at(x, slopes=gradients) for function in self.functions]
+        cross = [function.at(x, slopes=gradients) for function in self.functions]
         factors = [
-            self._below(each) if i == 0 else self._met(i, each) for i, each in enumerate(seen)
+            self._below(each) if i == 0 else self._met(i, each) for i, each in enumerate(cross)
         ]
         product = np.prod([factor[0] for factor in factors], axis=0)  # (M, n, G)
         value = (product @ self.weights).mean(0)
@@ -64,16 +65,16 @@ class ExcludedVolume(Blockwise):
             share = np.prod(others, axis=0) * self.weights / len(product)
             gradient += self.functions[i].vjp(
                 x,
-                seen[i],
+                cross[i],
                 (share * by_mean).sum(-1),
                 (share * by_variance).sum(-1),
                 share * by_covariance,
             )
         return value, gradient
 
-    def _below(self, seen: CrossMoments) -> tuple[Array, ...]:
+    def _below(self, cross: CrossMoments) -> tuple[Array, ...]:
         """P(f(x) < f(x') ≤ η) (M, n, G), and its slopes in mean and variance at x, covariance."""
-        mean, variance, covariance = seen.mean, seen.variance, seen.covariance
+        mean, variance, covariance = cross.mean, cross.variance, cross.covariance
         there, there_variance = _moments(self.functions[0])
         deviation = np.sqrt(there_variance)
         squared = variance[..., None] + there_variance - 2 * covariance
@@ -87,9 +88,9 @@ class ExcludedVolume(Blockwise):
         by_covariance = by_rho / (deviation * apart) - 2 * by_squared
         return value, -by_k / apart, by_squared, by_covariance
 
-    def _met(self, k: int, seen: CrossMoments) -> tuple[Array, ...]:
+    def _met(self, k: int, cross: CrossMoments) -> tuple[Array, ...]:
         """P(c_k(x) and c_k(x') are within limits) (M, n, G), and the same slopes."""
-        mean, variance, covariance = seen.mean, seen.variance, seen.covariance
+        mean, variance, covariance = cross.mean, cross.variance, cross.covariance
         there, there_variance = _moments(self.functions[k])
         limits = self.belief.constraints[k - 1]
         here = np.sqrt(np.maximum(variance, _FLOOR))[..., None]
@@ -110,10 +111,10 @@ def _moments(function: Joint) -> tuple[Array, Array]:
 
 @final
 class EV(Acquisition):
-    """Expected volume, for tasks that measure everything.
+    """Expected volume, for tasks that measure every function.
 
     Args:
-        points: How many to integrate with.
+        points: The number of integration points.
     """
 
     name = "ev"

@@ -50,10 +50,10 @@ class ConditionalImprovement(Blockwise):
         before = np.maximum(self.objective.variance, _FLOOR)
         apart = self.best[:, None] - self.objective.mean
         whole = (self.weights * _improvement(apart, np.sqrt(before))).sum(-1)  # (M,)
-        seen = self.objective.at(x, slopes=gradients)
-        total = (seen.variance + self.objective.noise[:, None] + _FLOOR)[..., None]
-        share = seen.covariance / total  # (M, n, G)
-        squared = before[:, None] - share * seen.covariance
+        cross = self.objective.at(x, slopes=gradients)
+        total = (cross.variance + self.objective.noise[:, None] + _FLOOR)[..., None]
+        share = cross.covariance / total  # (M, n, G)
+        squared = before[:, None] - share * cross.covariance
         after = np.sqrt(np.maximum(squared, _FLOOR))
         left = _improvement(apart[:, None], after)
         value = (whole[:, None] - (left @ self.weights[..., None])[..., 0]).mean(0)
@@ -63,8 +63,8 @@ class ConditionalImprovement(Blockwise):
         slope = np.exp(log_normal_density(apart[:, None] / after)) / (2 * after)
         by_after = np.where(squared > _FLOOR, -self.weights[:, None] * slope / len(before), 0.0)
         by_variance = (by_after * share**2).sum(-1)
-        by_mean = np.zeros(seen.mean.shape)
-        return value, self.objective.vjp(x, seen, by_mean, by_variance, -2 * by_after * share)
+        by_mean = np.zeros(cross.mean.shape)
+        return value, self.objective.vjp(x, cross, by_mean, by_variance, -2 * by_after * share)
 
 
 def _improvement(apart: Array, deviation: Array) -> Array:
@@ -74,10 +74,10 @@ def _improvement(apart: Array, deviation: Array) -> Array:
 
 @final
 class IECI(Acquisition):
-    """Integrated expected conditional improvement, for tasks that measure everything.
+    """Integrated expected conditional improvement, for tasks that measure every function.
 
     Args:
-        points: How many to integrate with.
+        points: The number of integration points.
     """
 
     name = "ieci"

@@ -1,4 +1,4 @@
-"""Points to integrate over the space with, denser where the optimum may be.
+"""Integration points by importance sampling, denser where the optimum may be.
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
@@ -24,8 +24,8 @@ def integration_points(
 ) -> tuple[Array, Array]:
     """(G, D) and weights (G,): Σ w g(x) estimates the mean of g over the space.
 
-    A grid would miss what is left to be found late in a search, so there are clouds around the
-    best point (D,) and around drawn solutions.
+    A grid would miss the small region that still matters late in a search, so there are normal
+    clouds around the best point (D,) and around drawn solutions.
     """
     drawn = draw_solutions(belief, _DRAWN, best[None], rng).points
     return clouds(belief.problem.space, np.vstack([best, drawn]), count, rng)
@@ -35,9 +35,10 @@ def clouds(
     space: Space, centres: Array, count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """About `count` points, a third of which fill the space; the others are in normal clouds
-    around the centres (k, D), cut off at the walls, in the directions that move smoothly.
+    around the centres (k, D), truncated to the cube; what is not continuous is uniform.
 
-    Each point counts by the density of the whole mixture, so the estimate has no bias.
+    A weight is the reciprocal of the density of the whole mixture (the balance heuristic), so the
+    estimate has no bias.
     """
     from scipy.stats import qmc
 

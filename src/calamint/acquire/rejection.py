@@ -1,4 +1,4 @@
-"""The truth by brute force: draw all functions on a grid, see where each draw has its optimum.
+"""The reference by brute force: draw all functions on a grid, see where each draw has its optimum.
 
 Draws are grouped by the cell that holds their constrained minimiser; within a group the variance of
 each function is what would be left if x* were known to be there (the paper's RS, section 6.1):
@@ -71,7 +71,7 @@ def optima(values: list[Array], limits: Sequence[FunctionBelief]) -> tuple[Index
 
 
 def _entropy(chance: Array) -> Array:
-    """Of a coin, in nats."""
+    """Entropy of a binary outcome, in nats."""
     return entr(chance) + entr(1 - chance)
 
 
@@ -186,7 +186,7 @@ def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator)
 
 @final
 class RS(Acquisition):
-    """Rejection sampling on a fixed grid, for at most two columns: slow, and close to the truth."""
+    """Rejection sampling on a fixed grid, for at most two columns: slow, and close to exact."""
 
     name = "rs"
     separable = True

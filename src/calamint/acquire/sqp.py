@@ -17,7 +17,7 @@ Shapes: P problems, d variables, m constraints.
 | p | `step` | (P, d) | solution of the quadratic model |
 | λ | `multipliers` | (P, m) | of the constraints |
 | s, e | `inside`, `outside` | (P, m + 2d) | slacks of the interior point method |
-| ρ | `price` | (P,) | weight of violations in the merit function |
+| ρ | `penalty` | (P,) | weight of violations in the merit function |
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _LONGEST_STEP = 0.2
 _FIRST_STEP = 0.05
 _MOST_CUTS = 25
 _SMALLEST_GAP = 1e-7
-_PRICE = 1e3
+_PENALTY = 1e3
 _LEAST_CURVATURE = 0.1  # straight functions would leave none
 _SETTLED = 1e-6
 _FIELDS = ("value", "slope", "margins", "margin_slopes")
@@ -89,7 +89,7 @@ def minimise(evaluate: Evaluate, starts: Array, tolerance: float) -> Solved:
     size = np.maximum(np.abs(here.slope).max(-1, initial=0.0), 1e-6)
     curvature = np.eye(dimension) * (size / _FIRST_STEP)[:, None, None]
     fresh = np.ones(count, dtype=bool)
-    price = np.zeros(count)
+    penalty = np.zeros(count)
     going = np.arange(count if dimension else 0)
     for _ in range(_ITERATIONS + 2 * dimension):
         if len(going) == 0:
@@ -98,8 +98,8 @@ def minimise(evaluate: Evaluate, starts: Array, tolerance: float) -> Solved:
         step, multipliers = _quadratic(curvature[going], at, x[going])
         # High enough for steps to be worth it, and forgetting what early steps asked for.
         needed = 1.5 * multipliers.max(-1, initial=0.0)
-        price[going] = np.maximum(needed, 0.5 * (price[going] + needed))
-        share, there = _search(evaluate, going, x[going], at, step, price[going])
+        penalty[going] = np.maximum(needed, 0.5 * (penalty[going] + needed))
+        share, there = _search(evaluate, going, x[going], at, step, penalty[going])
         taken = share[:, None] * step
         _learn(curvature, fresh, going, taken, at, there, multipliers)
         x[going] += taken
@@ -124,11 +124,11 @@ def _keep(best: Solved, rows: Index, x: Array, there: LocalModel, tolerance: flo
 def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array]:
     """Steps (P, d) that minimise the quadratic models, and the constraints' multipliers (P, m).
 
-        minimise ½ p·B p + g·p + price Σ e   subject to   c + A p = s − e,   s, e ≥ 0
+        minimise ½ p·B p + g·p + penalty Σ e   subject to   c + A p = s − e,   s, e ≥ 0
 
-    Bounds have no e; a constraint that cannot be met within a step is broken at its price, so there
-    is always an answer. A primal-dual interior point method, λ the multiplier of s and price − λ
-    that of e; eliminating all but p leaves systems of size d.
+    Bounds have no e; a constraint that cannot be met within a step is violated at a penalty, so
+    there is always an answer. A primal-dual interior point method, λ the multiplier of s and
+    penalty − λ that of e; eliminating all but p leaves systems of size d.
     """
     count, dimension = x.shape
     low, high = np.maximum(-x, -_LONGEST_STEP), np.minimum(1 - x, _LONGEST_STEP)
@@ -137,19 +137,19 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
     across = np.swapaxes(slopes, -1, -2)
     curvature = curvature + _LEAST_CURVATURE * unit
     margins = np.concatenate([at.margins, -low, high], axis=1)
-    price = np.full(margins.shape[1], np.inf)
-    price[: at.margins.shape[1]] = _PRICE
+    penalty = np.full(margins.shape[1], np.inf)
+    penalty[: at.margins.shape[1]] = _PENALTY
     step = np.zeros((count, dimension))
-    # s, e, λ and price − λ: all stay positive. Of bounds, e is zero and the last infinite.
+    # s, e, λ and penalty − λ: all stay positive. Of bounds, e is zero and the last infinite.
     state = np.ones((4, *margins.shape))
     state[0] = np.maximum(margins, 0.0) + 0.1
-    state[1] = np.where(np.isfinite(price), np.maximum(-margins, 0.0) + 0.1 / _PRICE, 0.0)
-    state[3] = price - 1
+    state[1] = np.where(np.isfinite(penalty), np.maximum(-margins, 0.0) + 0.1 / _PENALTY, 0.0)
+    state[3] = penalty - 1
     pairs = margins.shape[1] + at.margins.shape[1]
     centring = np.full(count, 0.1)
     for _ in range(_MOST_CUTS):
         inside, outside, multiplier, other = state
-        mean_gap = (inside * multiplier + outside * np.minimum(other, _PRICE)).sum(-1) / pairs
+        mean_gap = (inside * multiplier + outside * np.minimum(other, _PENALTY)).sum(-1) / pairs
         if mean_gap.max() < 2 * _SMALLEST_GAP:
             break
         target = np.maximum(centring * mean_gap, _SMALLEST_GAP)[:, None]
@@ -171,21 +171,21 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
         step += share[:, None] * change
         state = state + share[:, None] * moves
         centring = np.where(share > 0.7, 0.01, 0.1)
-    return np.clip(step, low, high), np.clip(state[2][:, : at.margins.shape[1]], 0.0, _PRICE)
+    return np.clip(step, low, high), np.clip(state[2][:, : at.margins.shape[1]], 0.0, _PENALTY)
 
 
 def _search(
-    evaluate: Evaluate, going: Index, x: Array, at: LocalModel, step: Array, price: Array
+    evaluate: Evaluate, going: Index, x: Array, at: LocalModel, step: Array, penalty: Array
 ) -> tuple[Array, LocalModel]:
     """How much of each step to take (P,), zero where no share helps, and what is there."""
     violation = at.violation
-    merit = at.value + price * violation
-    fall = np.minimum((at.slope * step).sum(-1) - price * violation, 0.0)
+    merit = at.value + penalty * violation
+    fall = np.minimum((at.slope * step).sum(-1) - penalty * violation, 0.0)
     share, there = np.zeros(len(going)), at.take(np.arange(len(going)))
     left = np.arange(len(going))
     for part in _SHARES:
         trial = evaluate(going[left], np.clip(x[left] + part * step[left], 0, 1))
-        reached = trial.value + price[left] * trial.violation
+        reached = trial.value + penalty[left] * trial.violation
         good = reached <= merit[left] + 1e-4 * part * fall[left]
         share[left[good]] = part
         there.put(left[good], trial.take(np.flatnonzero(good)))
@@ -205,8 +205,8 @@ def _learn(
     multipliers: Array,
 ) -> None:
     """Powell's damped BFGS update of the Lagrangians' curvatures."""
-    # Limits that could only be broken would lend the model their curvature times the price.
-    multipliers = np.where(multipliers < 0.99 * _PRICE, multipliers, 0.0)
+    # Limits that could only be broken would lend the model their curvature times the penalty.
+    multipliers = np.where(multipliers < 0.99 * _PENALTY, multipliers, 0.0)
     change = there.slope - at.slope
     change -= (multipliers[:, None, :] @ (there.margin_slopes - at.margin_slopes))[:, 0]
     along = (taken * change).sum(-1)

@@ -33,7 +33,7 @@ class SinglePoint(Utility):
 
 @final
 class Thompson(Acquisition):
-    """A sample of x*, for tasks that measure everything."""
+    """A sample of x*, for tasks that measure every function."""
 
     name = "thompson"
     separable = False

@@ -33,7 +33,7 @@ def competing_tasks(
     resource: str | None = None,
     task: str | None = None,
 ) -> dict[str, tuple[str, ...]]:
-    """The tasks that compete for the first resource that any can use, with their resources.
+    """The tasks that compete for the first resource that some task can use, with their resources.
 
     passed_over    how often in a row each task could not start for want of a resource
     resource, task only this one is asked about
@@ -44,8 +44,8 @@ def competing_tasks(
     ):
         if given is not None and (not isinstance(given, str) or given not in known):
             raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
-    # A task that needs several resources might wait for ever while others take them in turns: then
-    # only it may take what it can run on. Who asks for one task knows what they want.
+    # A task that needs several resources could starve while others take them in turn: after some
+    # time they are reserved for it. Naming a task bypasses this.
     patience = 2 * sum(graph.resources.values()) + 2
     waiting = [name for name in graph.tasks if passed_over.get(name, 0) > patience]
     waiting = waiting if task is None else []

@@ -67,7 +67,7 @@ class Prior:
 
     @staticmethod
     def standard(parameters: int, fixed: Array | None = None) -> "Prior":
-        """The priors described above for a function of so many parameters."""
+        """The priors described above for a function of this many parameters."""
         many = np.ones(parameters)
         return Prior(
             centre=np.concatenate(

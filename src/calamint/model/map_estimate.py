@@ -84,7 +84,7 @@ def local_optima(
     found = []
     noisy = pool[:, NOISE] > math.log(1e-3)
     if warm is not None and len(warm) >= 5 and len(likelihood.data) >= _DECIDED:
-        # So many chains after so much data have settled which side it is, if they all agree.
+        # After this much data, chains that all agree have settled which side it is.
         agreed = noisy[-len(warm) :]
         if agreed.all() or not agreed.any():
             pool, scores, noisy = pool[-len(warm) :], scores[-len(warm) :], agreed

@@ -3,8 +3,8 @@
     path(x) = m + φ(x)·u + k(x, X) K⁻¹ (y − m − φ(X)·u − ε),   ε ~ N(0, noise)
 
 φ·u is a draw from the prior in random Fourier features; the update uses the exact kernel, so a path
-meets its data however many there are. Every path has frequencies of its own, so that the mean over
-paths has the exact covariance.
+fits its data, up to their noise, for any N (Wilson et al. 2020). Every path has frequencies of its
+own, so that covariances are exact in expectation over the features.
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
@@ -83,7 +83,7 @@ class Paths:
         weights, prior = lengthscales(posterior.theta) ** -2.0, amplitude_squared(posterior.theta)
         cross = None
         for index in range(len(self)):
-            # Paths under the same θ, as with one estimate, share their kernels.
+            # Paths under the same θ, as with a point estimate, share their kernels.
             if index == 0 or not np.array_equal(posterior.theta[index], posterior.theta[index - 1]):
                 cross = posterior.kernel.value(weights[index] @ flat).reshape(squares.shape[1:])
             updates[index] = prior[index] * (cross @ self.update[index])
@@ -116,7 +116,7 @@ class Paths:
         return values, gradients
 
     def replaced(self, at: Index, others: "Paths") -> "Paths":
-        """These paths, those at the given indices exchanged for others."""
+        """A copy with the paths at these indices replaced; both have the same posterior."""
 
         def merge(ours: Array, theirs: Array) -> Array:
             merged = ours.copy()

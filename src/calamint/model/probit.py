@@ -34,7 +34,7 @@ from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.posterior import Posterior
 from calamint.model.transforms import Scaling
 
-# What one more outcome tells is worth at most a measurement with this noise variance.
+# One more outcome is at most as informative as a measurement with this noise variance.
 OUTCOME_NOISE = np.pi / 2
 _MOST_SWEEPS = 60
 _TOLERANCE = 1e-6

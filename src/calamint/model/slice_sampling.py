@@ -129,7 +129,7 @@ def draw_samples(
         if jumps and step % 2:
             before = chains
             chains, level = _step(chains, level, wide, log_density, rng, _JUMP_SHRINKS)
-            # Where the data say so much that few chains can jump, jumping is not worth its cost.
+            # Where the data determine so much that few chains can jump, jumps are not tried.
             jumps = bool(np.mean(np.any(chains != before, axis=1)) >= 0.5)
         else:
             ellipse = ellipses[step % len(ellipses)]

@@ -1,4 +1,4 @@
-"""What a run is doing, as it happens: a table that is drawn again and again, or plain lines."""
+"""The progress of a run: a table that is refreshed, or plain lines."""
 
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ from calamint.run import Job, JobResult, Progress, Watcher
 
 @final
 class Live(Watcher):
-    """Shows a run in a terminal; elsewhere, a line for every job that ends.
+    """Shows a run in a terminal; if the output is not one, a line for every job that ends.
 
     study.run(tasks, evaluations=60, watch=cm.Live())
     """
@@ -30,7 +30,7 @@ class Live(Watcher):
         self.close()
 
     def close(self) -> None:
-        """Leave the last table standing."""
+        """Stop refreshing; the last table stays on the screen."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -68,11 +68,11 @@ def _line(progress: Progress, result: JobResult) -> str:
 
 
 def picture(progress: Progress) -> Group:
-    """Resources with what they run, and what is known so far."""
+    """A table of resources and their jobs, followed by a summary."""
     table = Table(expand=True, title=f"Study {progress.name}", title_justify="left")
     table.add_column("resource", no_wrap=True)
-    table.add_column("runs", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("for", justify="right", no_wrap=True)
+    table.add_column("job", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("elapsed", justify="right", no_wrap=True)
     now = time.monotonic()
     for resource, capacity in progress.places.items():
         here = [

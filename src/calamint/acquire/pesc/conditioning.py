@@ -102,7 +102,7 @@ class Conditioned:
         return np.array([function.measurable for function in self.functions])
 
     def part(self, samples: slice, most: int | None = None) -> "Conditioned":
-        """The contribution of some samples, with (at most so many of) their solutions, those of
+        """The contribution of some samples, with at most `most` of their solutions, those of
         the greatest weight first."""
         mine = np.flatnonzero((self.rows >= samples.start) & (self.rows < samples.stop))
         mine = np.sort(mine[np.argsort(-self.weights[mine], kind="stable")[:most]])

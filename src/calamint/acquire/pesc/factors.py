@@ -21,7 +21,7 @@ from scipy.special import log_ndtr
 from calamint.arrays import Array
 from calamint.model import log_normal_density, probability_derivatives
 
-# Beyond so many deviations a contradicted factor only loses digits.
+# Beyond this many deviations a contradicted factor only loses digits.
 FAR = 30.0
 
 

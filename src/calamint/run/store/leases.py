@@ -14,7 +14,7 @@ from calamint.run.store.rows import Rows
 def renew(
     rows: Rows, connection: Connection, held: Sequence[tuple[int, int]], lease: float
 ) -> list[tuple[int, int]]:
-    """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
+    """Renew the leases of attempts (job, attempt); returns those that are no longer open."""
     open_attempts = {(row.job, row.number): row for row in rows.open_attempts(connection)}
     for key in held:
         if key in open_attempts:
@@ -33,17 +33,17 @@ def lost(rows: Rows, connection: Connection) -> list[Row[Any]]:
 
 
 def owner() -> str:
-    """This process, such that others can see whether it still lives."""
+    """An identifier of this process, from which others on this host can tell whether it lives."""
     return _owner(os.getpid())
 
 
 @cache
 def _owner(pid: int) -> str:
-    return f"{socket.gethostname()}/{pid}/{_born(pid)}"
+    return f"{socket.gethostname()}/{pid}/{_start_time(pid)}"
 
 
 def is_dead(name: str) -> bool:
-    """Whether an owner is known not to live any more; of other machines nothing is known."""
+    """Whether an owner is known to be dead; False for one on another host."""
     parts = name.split("/")
     if len(parts) != 3 or parts[0] != socket.gethostname() or not parts[1].isdigit():
         return False
@@ -54,12 +54,12 @@ def is_dead(name: str) -> bool:
         return True
     except PermissionError:
         return False
-    # Another process may have been given the number since.
-    return _born(pid) != parts[2]
+    # The process id may have been reused.
+    return _start_time(pid) != parts[2]
 
 
-def _born(pid: int) -> str:
-    """When a process was started, in ticks since boot, where that can be read."""
+def _start_time(pid: int) -> str:
+    """When a process was started, in ticks since boot: field 22 of /proc/PID/stat, see proc(5)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             after_name = file.read().rpartition(b")")[2].split()
