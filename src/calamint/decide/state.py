@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calamint.acquire import Incumbent, Utility
     from calamint.model import Belief, CostModel, Model
 
-Start = Mapping[str, Hyperparameters] | None
+FunctionHyperparameters = Mapping[str, Hyperparameters] | None
 
 
 @final
@@ -28,7 +28,7 @@ class Fit:
 
     version: int
     model: "Model"
-    start: Start
+    start: FunctionHyperparameters
     belief: "Belief"
     seconds: float
 
@@ -68,8 +68,8 @@ class FullUpdate:
 
     decision: int
     version: int
-    before: Start
-    after: Start
+    before: FunctionHyperparameters
+    after: FunctionHyperparameters
     ended: float
     seconds: float
 
@@ -114,7 +114,7 @@ class State:
             fit = None
         return State(full, fit, update)
 
-    def start(self, version: int) -> Start:
+    def start(self, version: int) -> FunctionHyperparameters:
         """Hyper-parameters that a fit to observations of a version starts from.
 
         Those that the last full update found; for observations that it saw itself those that it
@@ -125,7 +125,7 @@ class State:
         return self.full.before if version == self.full.version else self.full.after
 
 
-def _write(start: Start) -> dict[str, Any] | None:
+def _write(start: FunctionHyperparameters) -> dict[str, Any] | None:
     if start is None:
         return None
     # JSON has no −∞, the logarithm of no noise.
@@ -138,7 +138,7 @@ def _write(start: Start) -> dict[str, Any] | None:
     }
 
 
-def _read(content: Mapping[str, Any] | None) -> Start:
+def _read(content: Mapping[str, Any] | None) -> FunctionHyperparameters:
     if content is None:
         return None
     return {
