@@ -9,6 +9,7 @@ class Clock:
     """The machine's clock, in seconds from some moment."""
 
     def now(self) -> float:
+        """The time."""
         return time.perf_counter()
 
     def stopwatch(self) -> float:
@@ -57,4 +58,5 @@ class VirtualClock(Clock):
             self.time += self.deciding.get(update, 0.0)
 
     def move(self, to: float) -> None:
+        """Move to a time, unless it has passed."""
         self.time = max(self.time, to)

@@ -93,6 +93,7 @@ class Model:
                 )
 
     def kernel_of(self, name: str) -> Kernel:
+        """The kernel of a function."""
         return KERNELS[_of(self.kernel, name) or "matern52"]  # type: ignore[index]
 
     def scaling_of(self, name: str, data: Data, low: float, high: float, sign: float) -> Scaling:

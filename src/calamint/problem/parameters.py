@@ -88,6 +88,7 @@ class Real:
         return number
 
     def encode(self, value: float) -> list[float]:
+        """The coordinates of a value in the unit cube."""
         if value in (self.low, self.high):
             return [float(value == self.high)]
         if self.log:
@@ -98,6 +99,7 @@ class Real:
         return [min(max(share, 0.0), 1.0)]
 
     def decode(self, point: Sequence[float]) -> float:
+        """The value that coordinates of the unit cube stand for."""
         share = float(point[0])
         if share in (0.0, 1.0):
             return self.high if share else self.low
@@ -109,6 +111,7 @@ class Real:
         return min(max(value, self.low), self.high)
 
     def snap(self, points: Array) -> Array:
+        """Coordinates (..., width), each moved to those of the value that it stands for."""
         return points
 
 
@@ -178,12 +181,15 @@ class Integer:
         return (cells + 0.5) / (self.high - self.low + 1)
 
     def encode(self, value: int) -> list[float]:
+        """The coordinates of a value in the unit cube."""
         return self._centres(np.array([value - self.low], dtype=float)).tolist()
 
     def decode(self, point: Sequence[float]) -> int:
+        """The value that coordinates of the unit cube stand for."""
         return self.low + int(self._cells(np.asarray(point, dtype=float))[0])
 
     def snap(self, points: Array) -> Array:
+        """Coordinates (..., width), each moved to those of the value that it stands for."""
         return self._centres(self._cells(points))
 
 
@@ -241,13 +247,16 @@ class Choice:
         )
 
     def encode(self, value: Option) -> list[float]:
+        """The coordinates of a value in the unit cube."""
         key = _OptionKey(value)
         return [1.0 if _OptionKey(option) == key else 0.0 for option in self.options]
 
     def decode(self, point: Sequence[float]) -> Option:
+        """The value that coordinates of the unit cube stand for."""
         return self.options[int(np.argmax(point))]
 
     def snap(self, points: Array) -> Array:
+        """Coordinates (..., width), each moved to those of the value that it stands for."""
         return np.eye(self.width)[np.argmax(points, axis=-1)]
 
 
