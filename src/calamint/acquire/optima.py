@@ -125,8 +125,7 @@ def _draw(
 def _promising(objective: Array, violation: Array) -> Index:
     """(n,), (n,) -> indices: the best feasible point, then by a mixture of both.
 
-    Slivers of feasible space that no point hit are found from points that nearly hit them: among
-    180 paths with three constraints this takes those that miss the best basin from 15 to 6.
+    Slivers of feasible space that no point hit are found from points that nearly hit them.
     """
     first = np.lexsort((objective, violation))[:1]
     return np.concatenate([first, np.argsort(objective + _PENALTY * violation, kind="stable")])

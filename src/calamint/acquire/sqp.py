@@ -5,8 +5,7 @@
 Every iteration asks for all problems that go on in one batch, solves their quadratic models by
 an interior point method, and steps back where f + ρ Σ max(−c, 0) does not fall.
 
-SciPy's SLSQP, one problem after the other, takes 4 ms each on the toy problem, most of it between
-the evaluations; here twenty take 45 ms and a hundred 120 ms.
+SciPy's SLSQP solves one problem after the other, and spends most of its time between evaluations.
 
 Shapes: P problems, d variables, m constraints.
 

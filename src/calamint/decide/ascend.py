@@ -31,8 +31,8 @@ def ascend(
     `value_gradient` is asked for some of the starts (n,), each at a point of its own (n, D).
 
     BFGS in the box for all starts at once: every iteration is one batch, but each start has its own
-    curvature, step and end. Handing SciPy's L-BFGS-B the sum of all starts needs three times as
-    many batches to come as high, as a jump or a kink under one start holds up the others.
+    curvature, step and end. Handing SciPy's L-BFGS-B the sum of all starts needs more
+    batches to come as high, as a jump or a kink under one start holds up the others.
     """
     moving = np.flatnonzero(space.continuous)
     points = starts.copy()

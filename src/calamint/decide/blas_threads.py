@@ -1,7 +1,7 @@
 """One BLAS thread while deciding: the matrices are small, and threads would wait for each other.
 
-Two processes with two BLAS threads each on two cores took 20 s for a fit that takes 0.1 s with one
-thread each.
+Processes that decide side by side, with more BLAS threads than cores, slow each other down by orders
+of magnitude.
 """
 
 from collections.abc import Callable

@@ -9,8 +9,7 @@ from calamint.arrays import Array
 JITTERS = (0.0, *(10.0**power for power in range(-15, 1)))
 SMALLEST_PIVOT = 1e-15
 
-# Larger arrays are mapped anew by the allocator at every use, and leave the cache: at N = 50 and
-# ten samples that made kernels three times as expensive.
+# Larger arrays are mapped anew by the allocator at every use, and leave the processor's cache.
 CACHED_NUMBERS = 15_000
 
 

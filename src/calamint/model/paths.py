@@ -48,7 +48,7 @@ class Paths:
         return len(self.update)
 
     def _prior(self, x: Array, single: bool = False) -> Array:
-        """(n, D) -> (S, n), in single precision where that is enough: cosines then cost a tenth."""
+        """(n, D) -> (S, n); with `single` in single precision, in which cosines cost less."""
         kind = np.float32 if single else np.float64
         points = x.astype(kind)
         values = np.empty((len(self), len(x)))

@@ -12,8 +12,8 @@ from calamint.arrays import Array
 
 # This many solutions say well enough which of many inputs deserve to be scored by all.
 _SCREENING = 5
-# Covariances with the points worked on at once: with fewer, calls cost more than numbers (twice as
-# much at 15,000); with many more, numbers leave the cache.
+# Covariances with the points worked on at once: with fewer, calls cost more than numbers; with many
+# more, numbers leave the cache.
 _AT_ONCE = 100_000
 
 
