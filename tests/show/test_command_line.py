@@ -85,6 +85,15 @@ def call(tmp_path, monkeypatch):
     return run
 
 
+def test_init_takes_the_settings(call):
+    words = ["--rationality", "batch", "--initial", 2, "--fantasies", 3, "--retries", 1, "--couple"]
+    assert call("init", "problem.toml", *words)[0] == 0
+    settings = cm.Study.load("sqlite:///calamint.db").settings
+    assert (settings.rationality, settings.initial, settings.fantasies) == ("batch", 2, 3)
+    assert (settings.retries, settings.couple) == (1, True)
+    assert call("init", "problem.toml", "--rationality", "never")[0] == 1
+
+
 def test_a_whole_optimisation_with_formats(call, tmp_path):
     assert call("init", "problem.toml", "--seed", 2)[0] == 0
     assert "was there already, with 0 evaluations" in call("init", "problem.toml")[1]

@@ -1,7 +1,6 @@
 """One BLAS thread while deciding: the matrices are small, and threads would wait for each other.
 
-Processes that decide side by side, with more BLAS threads than cores, slow each other down by orders
-of magnitude.
+Processes that decide side by side, with more BLAS threads than cores, slow each other down.
 """
 
 from collections.abc import Callable

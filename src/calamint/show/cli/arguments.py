@@ -37,6 +37,13 @@ def import_name(path: str, what: str) -> Any:
         raise ProblemError(f"{path!r} cannot be imported: {error}.") from error
 
 
+def read_rationality(text: str) -> Any:
+    """A number, which may be inf, or "batch"; what is neither is refused where it is used."""
+    with suppress(ValueError):
+        return float(text)
+    return text
+
+
 def read_pairs(words: Sequence[str]) -> dict[str, str]:
     pairs = {}
     for word in words:

@@ -9,7 +9,7 @@ from calamint import run as running
 from calamint import show
 from calamint.errors import ProblemError
 from calamint.show.cli.app import DEFAULT, FAILED, INTERRUPTED, Name, Storage, app, open_study
-from calamint.show.cli.arguments import import_name, read_problem
+from calamint.show.cli.arguments import import_name, read_problem, read_rationality
 from calamint.show.sentences import say
 
 
@@ -28,8 +28,19 @@ def init(
         float | None, typer.Option(help="Accepted probability of being infeasible.")
     ] = None,
     rationality: Annotated[
-        float | None,
-        typer.Option(help="Share of the time that full updates may take (default: no limit)."),
+        str | None,
+        typer.Option(help="Share of the time that full updates may take, 'inf' or 'batch'."),
+    ] = None,
+    initial: Annotated[int | None, typer.Option(help="Inputs of the initial design.")] = None,
+    fantasies: Annotated[
+        int | None, typer.Option(help="Imagined results of every pending job.")
+    ] = None,
+    couple: Annotated[
+        bool | None, typer.Option(help="Measure everything together, whatever the tasks.")
+    ] = None,
+    retries: Annotated[int | None, typer.Option(help="How often a job is tried again.")] = None,
+    pause: Annotated[
+        float | None, typer.Option(help="Seconds before the first retry, then doubled.")
     ] = None,
 ) -> None:
     """Create a study from a problem spec, or check that it exists."""
@@ -43,7 +54,12 @@ def init(
         seed=seed,
         acquisition=acquisition,
         delta=delta,
-        rationality=rationality,
+        rationality=None if rationality is None else read_rationality(rationality),
+        initial=initial,
+        fantasies=fantasies,
+        couple=couple,
+        retries=retries,
+        pause=pause,
     )
     typer.echo(problem.describe())
     done = sum(study.replica().ended.values())
