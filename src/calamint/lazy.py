@@ -17,7 +17,6 @@ def lazy_exports(
         whole: Modules that are exported themselves, by the last part of their names.
     """
     homes = {name: module for module, names in modules.items() for name in names}
-
     exported = {module.rpartition(".")[2]: module for module in whole}
 
     def get(name: str) -> Any:

@@ -6,7 +6,7 @@ has been seen (`Observations`); and what survives between decisions (`State`).
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -66,19 +66,6 @@ class Optimizer:
             couple=couple,
             retries=retries,
         )
-        self._begin(problem, clock)
-
-    @staticmethod
-    def with_settings(
-        problem: Problem, settings: Settings, clock: Clock | None = None
-    ) -> "Optimizer":
-        """An optimiser with settings that exist, such as those of a study."""
-        made = Optimizer.__new__(Optimizer)
-        made.settings = settings
-        made._begin(problem, clock)
-        return made
-
-    def _begin(self, problem: Problem, clock: Clock | None) -> None:
         self.problem = self.settings.applied(problem)
         self.settings.check(self.problem)
         self.clock = clock if clock is not None else Clock()
@@ -87,6 +74,16 @@ class Optimizer:
         self.decisions: list[Decision] = []
         self._failures: list[tuple[Suggestion, str]] = []
         self._ended: dict[int, str] = {}
+
+    @staticmethod
+    def with_settings(
+        problem: Problem, settings: Settings, clock: Clock | None = None
+    ) -> "Optimizer":
+        """An optimiser with settings that exist, such as those of a study."""
+        # Pauses are between attempts, which only studies have.
+        names = [each.name for each in fields(settings) if each.name != "pause"]
+        given = {name: getattr(settings, name) for name in names}
+        return Optimizer(problem, clock=clock, **given)
 
     @property
     def initial(self) -> int:

@@ -28,12 +28,13 @@ def studies(storage: Storage = DEFAULT, format: As = Format.table) -> None:  # n
 @app.command(epilog="Example: calamint status --format json")
 def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.table) -> None:  # noqa: A002
     """Print how far a study has come."""
-    found = run.summarise(run.Database(storage, create=False), name)
+    database = run.Database(storage, create=False)
+    found = run.summarise(database, name)
     best, warnings = found.recommendation, found.warnings
     last = f"job {warnings[-1][0]}: {warnings[-1][1]}" if warnings else None
     facts: dict[str, Any] = {
         "study": found.name,
-        "storage": storage,
+        "storage": database.where,
         "evaluations": sum(found.evaluations.values()),
         "ended": found.evaluations,
         **found.states,
