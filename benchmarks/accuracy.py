@@ -4,7 +4,7 @@
 
 One dimension, functions from a Gaussian process prior (squared exponential, ℓ = 0.1, ν = 0.01) with
 known hyper-parameters: three regimes of data, one interval constraint, and a constraint that is
-measured as pass or fail (the function behind it has a deviation of 2, and of 5); two dimensions
+measured as pass or fail (the function behind it has a std of 2, and of 5); two dimensions
 with two and three constraints. "exact" weighs every cell by its true probability of holding x*;
 "drawn" uses 50 drawn solutions. Written to `results/accuracy.md`, with the first draw of regimes in
 one dimension as a picture beside it (which needs Plotly, Kaleido and a Chrome or Chromium).
@@ -29,7 +29,7 @@ from calamint.acquire.pesc.gains import Gains
 from calamint.acquire.pesc.sites import SiteChoice, site_points
 from calamint.acquire.rejection import GridGains, grid_gains, regular_grid
 from calamint.arrays import Array
-from calamint.model import Belief, Data, fit
+from calamint.model import Data, Surrogate, fit
 from calamint.show.plots import save
 
 RESULTS = Path(__file__).parent / "results"
@@ -38,7 +38,7 @@ RESULTS = Path(__file__).parent / "results"
 @dataclass(frozen=True)
 class Case:
     """Dimension, limits, how often each function is measured, cells of the grid, length-scale, and
-    the deviation of the function behind a constraint that is measured as pass or fail."""
+    the std of the function behind a constraint that is measured as pass or fail."""
 
     dimension: int
     limits: tuple[str, ...]
@@ -62,8 +62,8 @@ CASES = {
 DRAWN = ("5 joint", "7 and 3", "3 and 10", "interval", "5 and 12 outcomes")
 
 
-def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
-    """A belief from noisy data of functions drawn from the prior, and the grid."""
+def surrogate_of(case: Case, seed: int) -> tuple[Surrogate, Array]:
+    """A surrogate from noisy data of functions drawn from the prior, and the grid."""
     rng = np.random.default_rng(seed)
     names = [f"x{i}" for i in range(case.dimension)]
     problem = Problem({n: Real(0, 1) for n in names}, minimize="f", constraints=case.limits)
@@ -89,17 +89,17 @@ def belief_of(case: Case, seed: int) -> tuple[Belief, Array]:
 
 
 def gains_of(
-    belief: Belief, solutions: Array, weights: Array, choice: SiteChoice, grid: Array
+    surrogate: Surrogate, solutions: Array, weights: Array, choice: SiteChoice, grid: Array
 ) -> tuple[Array, float]:
     """PESC's gains on the grid, and the share of solutions whose EP converged."""
-    limits = limits_of(belief)
-    z = site_points(belief, solutions, limits, choice, np.random.default_rng(0))
+    limits = limits_of(surrogate)
+    z = site_points(surrogate, solutions, limits, choice, np.random.default_rng(0))
     points = np.vstack([z, solutions])
-    functions = [f.process.joint(points) for f in belief.functions.values()]
+    functions = [f.posterior.joint(points) for f in surrogate.functions.values()]
     rows = np.zeros(len(solutions), dtype=int)
     blocks = blocks_of(functions, limits, len(z), rows)
     sites = propagate(blocks)
-    binary = np.array([function.binary for function in belief.functions.values()])
+    binary = np.array([function.binary for function in surrogate.functions.values()])
     conditioned = condition(functions, blocks, sites, rows, weights, binary, kl=True)
     return Gains(conditioned).values(grid), float(sites.converged.mean())
 
@@ -175,24 +175,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, case in CASES.items():
         rows: dict[tuple[str, str], list[list[float]]] = {}
         for seed in range(options.draws):
-            belief, grid = belief_of(case, seed)
-            truth = grid_gains(belief, grid, options.paths, np.random.default_rng(seed))
+            surrogate, grid = surrogate_of(case, seed)
+            truth = grid_gains(surrogate, grid, options.paths, np.random.default_rng(seed))
             if truth.infeasible > 0.9:
                 continue
             solutions, weights = exact_solutions(truth, grid)
             choices: tuple[SiteChoice, ...] = ("witness", "union", "paper")
             for choice in choices:
-                gains, converged = gains_of(belief, solutions, weights, choice, grid)
+                gains, converged = gains_of(surrogate, solutions, weights, choice, grid)
                 found = [*compare(gains, truth), converged]
                 rows.setdefault(("exact", choice), []).append(found)
                 if name in DRAWN and choice != "union":
                     shown = curves.setdefault(name, (grid, {"rejection sampling": truth.gains}))[1]
                     shown.setdefault(choice, gains)
             rng = np.random.default_rng([seed, 1])
-            drawn = draw_solutions(belief, 50, grid[:1], rng)
+            drawn = draw_solutions(surrogate, 50, grid[:1], rng)
             kept = drawn.points[drawn.feasible]
             gains, converged = gains_of(
-                belief, kept, np.full(len(kept), 1 / len(kept)), "witness", grid
+                surrogate, kept, np.full(len(kept), 1 / len(kept)), "witness", grid
             )
             rows.setdefault(("drawn", "witness"), []).append([*compare(gains, truth), converged])
         for (how, sites), found_rows in rows.items():

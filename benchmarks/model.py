@@ -1,4 +1,4 @@
-"""How fast is the belief? Fits against BoTorch's, and how every stage grows with the data.
+"""How fast is the surrogate? Fits against BoTorch's, and how every stage grows with the data.
 
     make peers-setup
     .venv/bin/python benchmarks/model.py
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from calamint import Model
-from calamint.model import Belief, Data, fit
+from calamint.model import Data, Surrogate, fit
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.testbed import toy
 
@@ -53,7 +53,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def fitted(how: str, data: dict[str, Data], before: Belief | None = None) -> Belief:
+def fitted(how: str, data: dict[str, Data], before: Surrogate | None = None) -> Surrogate:
     model = Model(hyperparameters=how)  # type: ignore[arg-type]
     start = before and before.hyperparameters()
     return fit(SOLVED.problem, model, data, np.random.default_rng(0), start)
@@ -133,15 +133,15 @@ def growth() -> list[str]:
     x = rng.random((1000, 2))
     for count in GROWTH:
         data = data_of(count, 0)
-        belief = fitted("map", data)
+        surrogate = fitted("map", data)
         theta = {
-            name: np.repeat(function.process.theta, 10, axis=0)
+            name: np.repeat(function.posterior.theta, 10, axis=0)
             + 0.05 * rng.standard_normal((10, 5))
-            for name, function in belief.functions.items()
+            for name, function in surrogate.functions.items()
         }
-        likelihoods = {name: _likelihood(data, belief, name) for name in belief.functions}
+        likelihoods = {name: _likelihood(data, surrogate, name) for name in surrogate.functions}
         stages = [seconds(lambda: fitted("map", data))]  # noqa: B023
-        warm = Belief(
+        warm = Surrogate(
             SOLVED.problem,
             {
                 name: type(function)(
@@ -150,14 +150,14 @@ def growth() -> list[str]:
                     function.low,
                     function.high,
                 )
-                for name, function in belief.functions.items()
+                for name, function in surrogate.functions.items()
             },
         )
         stages.append(seconds(lambda: fitted("sampled", data, warm)))  # noqa: B023
         stages.append(seconds(lambda: [likelihoods[n].posterior(theta[n]) for n in theta]))  # noqa: B023
-        posteriors = [warm.functions[name].process for name in theta]
-        stages.append(seconds(lambda: [p.moments(x) for p in posteriors]))  # noqa: B023
-        stages.append(seconds(lambda: [p.moments_gradient(x[:10]) for p in posteriors]))  # noqa: B023
+        posteriors = [warm.functions[name].posterior for name in theta]
+        stages.append(seconds(lambda: [p.mean_variance(x) for p in posteriors]))  # noqa: B023
+        stages.append(seconds(lambda: [p.mean_variance_gradient(x[:10]) for p in posteriors]))  # noqa: B023
         one = posteriors[1]
         value = np.zeros(10)
         stages.append(seconds(lambda: one.append(x[0], value, one.noise)))  # noqa: B023
@@ -171,8 +171,8 @@ def growth() -> list[str]:
     return lines
 
 
-def _likelihood(data: dict[str, Data], belief: Belief, name: str) -> GaussianLikelihood:
-    function = belief.functions[name]
+def _likelihood(data: dict[str, Data], surrogate: Surrogate, name: str) -> GaussianLikelihood:
+    function = surrogate.functions[name]
     assert function.kernel is not None
     parameter_index = SOLVED.problem.space.parameter_index
     return GaussianLikelihood(function.kernel, data[name], function.scaling, parameter_index)
@@ -184,7 +184,7 @@ def main() -> None:
     grown = growth()
     text = "\n".join(
         [
-            "# The belief: speed and growth",
+            "# The surrogate: speed and growth",
             "",
             str(__doc__),
             f"## Fits of three functions, median of {REPETITIONS}, ratios to BoTorch's MAP",

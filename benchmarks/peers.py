@@ -25,7 +25,7 @@ class Observed:
         self.values: list[dict[str, float]] = []
         self.params: list[dict[str, Any]] = []
 
-    def margins(self, values: Mapping[str, float]) -> list[float]:
+    def slacks(self, values: Mapping[str, float]) -> list[float]:
         """One number a limit, not negative where it is met."""
         out = []
         for limit in self.solved.problem.constraints:
@@ -54,7 +54,7 @@ class Observed:
         feasible = [
             (values[name], index)
             for index, values in enumerate(self.values)
-            if min(self.margins(values), default=0.0) >= 0
+            if min(self.slacks(values), default=0.0) >= 0
         ]
         return self.params[min(feasible)[1]] if feasible else None
 
@@ -88,9 +88,9 @@ class BoTorch(Observed):
         torch.set_num_threads(1)
         torch.manual_seed(1000 * self.seed + len(self.values))
         name = self.solved.problem.objective.name
-        margins = np.array([self.margins(values) for values in self.values])
+        slacks = np.array([self.slacks(values) for values in self.values])
         objective = np.array([values[name] for values in self.values])
-        acquisition = self.acquisition(np.array(self.inputs), objective, margins)
+        acquisition = self.acquisition(np.array(self.inputs), objective, slacks)
         dimension = len(self.inputs[0])
         bounds = torch.stack([torch.zeros(dimension), torch.ones(dimension)]).double()
         point, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512)
@@ -101,7 +101,7 @@ class BoTorch(Observed):
         self,
         inputs: np.ndarray[Any, Any],
         objective: np.ndarray[Any, Any],
-        margins: np.ndarray[Any, Any],
+        slacks: np.ndarray[Any, Any],
     ) -> Any:
         raise NotImplementedError
 
@@ -113,16 +113,16 @@ class BoTorchLogCEI(BoTorch):
         self,
         inputs: np.ndarray[Any, Any],
         objective: np.ndarray[Any, Any],
-        margins: np.ndarray[Any, Any],
+        slacks: np.ndarray[Any, Any],
     ) -> Any:
         from botorch.acquisition.analytic import (
             LogConstrainedExpectedImprovement,
             LogProbabilityOfFeasibility,
         )
 
-        model = fit_models(inputs, [objective, *margins.T])
-        limits = {index + 1: (0.0, None) for index in range(margins.shape[1])}
-        feasible = np.all(margins >= 0, axis=1)
+        model = fit_models(inputs, [objective, *slacks.T])
+        limits = {index + 1: (0.0, None) for index in range(slacks.shape[1])}
+        feasible = np.all(slacks >= 0, axis=1)
         if feasible.any():
             return LogConstrainedExpectedImprovement(
                 model, float(objective[feasible].min()), 0, limits, maximize=False
@@ -137,21 +137,21 @@ class BoTorchLogNEI(BoTorch):
         self,
         inputs: np.ndarray[Any, Any],
         objective: np.ndarray[Any, Any],
-        margins: np.ndarray[Any, Any],
+        slacks: np.ndarray[Any, Any],
     ) -> Any:
         import torch
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
         from botorch.acquisition.objective import GenericMCObjective
 
         # BoTorch maximises, and takes a constraint as met where it is not positive.
-        model = fit_models(inputs, [-objective, *margins.T])
+        model = fit_models(inputs, [-objective, *slacks.T])
         return qLogNoisyExpectedImprovement(
             model,
             torch.tensor(inputs, dtype=torch.double),
             objective=GenericMCObjective(lambda samples, X=None: samples[..., 0]),  # noqa: ARG005
             constraints=[
                 lambda samples, index=index: -samples[..., index + 1]
-                for index in range(margins.shape[1])
+                for index in range(slacks.shape[1])
             ],
         )
 
@@ -187,7 +187,7 @@ class OptunaGP(Observed):
             fixed = zip(self.axes, self.inputs[-1].tolist(), strict=True)
             self.study.enqueue_trial(dict(fixed))
             self.trial = self.study.ask(self.axes)
-        for index, margin in enumerate(self.margins(values)):
+        for index, margin in enumerate(self.slacks(values)):
             self.trial.set_constraint(f"c{index}", -margin)
         self.study.tell(self.trial, values[self.solved.problem.objective.name])
         self.trial = None

@@ -71,11 +71,11 @@ def train(params: dict[str, float], steps: int = 300) -> dict[str, float]:
         pull = (probability - label)[:, None] / len(x)
         for index in reversed(range(len(layers))):
             weights, _ = layers[index]
-            slopes = outputs[index].T @ pull, pull.sum(0)
+            derivatives = outputs[index].T @ pull, pull.sum(0)
             pull = (pull @ weights.T) * (outputs[index] > 0)
             for part in range(2):
                 speed[index][part] = (
-                    0.9 * speed[index][part] - params["learning_rate"] * slopes[part]
+                    0.9 * speed[index][part] - params["learning_rate"] * derivatives[part]
                 )
                 layers[index][part] = np.clip(layers[index][part] + speed[index][part], -50, 50)
     return {"error": float(np.mean((forward(layers, unseen)[-1][:, 0] > 0) != truth))}

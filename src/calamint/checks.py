@@ -24,14 +24,14 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def whole(value: object, name: str, lowest: int) -> int:
+def check_integer(value: object, name: str, lowest: int) -> int:
     """A whole number of any type as an int; `name` is what the error calls it."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
         raise ProblemError(f"{name} is {value!r}: write a whole number of at least {lowest}.")
     return int(value)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint to end a sentence with: the closest known name, or the list of them."""
     names = list(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)

@@ -8,7 +8,7 @@ from calamint.model import Data, fit
 RNG = np.random.default_rng
 
 
-def belief_of(
+def surrogate_of(
     constraints=("c >= 0", "-1 <= d <= 1"), samples=3, count=6, space=None, feasible=True
 ):
     problem = cm.Problem(
@@ -25,7 +25,7 @@ def belief_of(
     return fit(problem, cm.Model(samples=samples), data, RNG(1))
 
 
-def slopes(value, x, step=1e-6):
+def derivatives(value, x, step=1e-6):
     """(n, D) -> (n, D) central differences of a function of points."""
     columns = []
     for d in range(x.shape[1]):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.acquire.cases import RNG, belief_of
+from tests.acquire.cases import RNG, surrogate_of
 
 import calamint as cm
 from calamint.acquire import ACQUISITIONS, EICD, RS, RSDG, Incumbent
@@ -29,26 +29,26 @@ def test_values_and_gradients(name, count, state):
     space = {"x": cm.Real(0, 1), "n": cm.Integer(1, 4), "k": cm.Choice("a", "b")}
     if name == "rs":  # its grid covers two columns at most
         del space["k"]
-    belief = belief_of(count=count, space=space, feasible=state != "nothing is feasible")
-    columns, functions = belief.problem.space.dimension, 3
-    x = belief.problem.space.snap(RNG(5).random((9, columns)))
+    surrogate = surrogate_of(count=count, space=space, feasible=state != "nothing is feasible")
+    columns, functions = surrogate.problem.space.dimension, 3
+    x = surrogate.problem.space.snap(RNG(5).random((9, columns)))
     method, incumbent = method_of(name), Incumbent(x[0], 0.0 if state == "feasible" else None)
-    utility = method.prepare(belief, incumbent, RNG(7))
-    value, gradient = utility.value_gradient(x)
+    acq_function = method.build(surrogate, incumbent, RNG(7))
+    value, gradient = acq_function.value_gradient(x)
     assert value.shape == (9,)
     assert gradient.shape == (9, columns)
     assert np.all(np.isfinite(value))
     assert np.all(np.isfinite(gradient))
     assert np.all(gradient[:, 1:] == 0)  # integers and choices do not move smoothly
-    shares = utility.shares(x)
-    assert shares.shape == (9, functions if method.separable and method.uses_model else 1)
+    shares = acq_function.contributions(x)
+    assert shares.shape == (9, functions if method.supports_decoupled and method.uses_model else 1)
     assert np.allclose(shares.sum(-1), value, rtol=1e-9, atol=1e-12)
-    assert np.array_equal(utility.screen(x).shape, shares.shape)
-    weighted, _ = utility.weighted(x, np.ones(shares.shape))
+    assert np.array_equal(acq_function.screening_values(x).shape, shares.shape)
+    weighted, _ = acq_function.weighted_gradient(x, np.ones(shares.shape))
     assert np.allclose(weighted, value, rtol=1e-9, atol=1e-12)
-    again = method.prepare(belief, incumbent, RNG(7))
+    again = method.build(surrogate, incumbent, RNG(7))
     assert np.array_equal(again.value_gradient(x)[0], value)
-    alone = [utility.value(point[None])[0] for point in x]
+    alone = [acq_function.value(point[None])[0] for point in x]
     assert np.allclose(value, alone, rtol=1e-6, atol=1e-9)
 
 
@@ -76,7 +76,7 @@ def test_pending_jobs_are_not_suggested_again(name):
 def test_full_and_partial_decisions(name):
     """On the toy problem, coupled where it has to be: none is made without the method."""
     method = method_of(name)
-    solved = toy() if method.separable else toy().coupled()
+    solved = toy() if method.supports_decoupled else toy().coupled()
     optimizer = cm.Optimizer(
         solved.problem,
         method,
@@ -94,9 +94,11 @@ def test_full_and_partial_decisions(name):
     assert all(decision.warnings == () for decision in optimizer.decisions)
 
 
-@pytest.mark.parametrize("name", [n for n in ACQUISITIONS if not ACQUISITIONS[n].separable])
+@pytest.mark.parametrize(
+    "name", [n for n in ACQUISITIONS if not ACQUISITIONS[n].supports_decoupled]
+)
 def test_what_cannot_value_single_functions_says_who_can(name):
-    able = [repr(other) for other in ACQUISITIONS if ACQUISITIONS[other].separable]
+    able = [repr(other) for other in ACQUISITIONS if ACQUISITIONS[other].supports_decoupled]
     with pytest.raises(cm.ProblemError, match="measures only some functions") as caught:
         cm.Optimizer(toy().problem, name)
     assert all(other in str(caught.value) for other in able)

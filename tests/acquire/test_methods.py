@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
-from tests.acquire.cases import RNG, belief_of, slopes
+from tests.acquire.cases import RNG, derivatives, surrogate_of
 
 import calamint as cm
 from calamint.acquire import (
@@ -15,16 +15,16 @@ from calamint.acquire import (
     IECI,
     RS,
     RSDG,
+    AcquisitionFunction,
     AugmentedLagrangian,
     Incumbent,
     Thompson,
-    Utility,
 )
-from calamint.acquire.auglag import Multipliers, margins_of, replay
+from calamint.acquire.auglag import PenaltyState, multipliers_after, slacks_of
 from calamint.acquire.entropy import EntropyReduction, MonteCarloEntropy
-from calamint.acquire.ev import ExcludedVolume
+from calamint.acquire.ev import ExpectedVolume
 from calamint.acquire.ieci import ConditionalImprovement
-from calamint.acquire.quadrature import clouds
+from calamint.acquire.quadrature import normal_mixture
 from calamint.acquire.rejection import grid_gains
 from calamint.decide.select import Competitor, maximise
 from calamint.model import Data, FixedCost, feasibility, fit
@@ -43,18 +43,18 @@ def test_two_normals_at_once():
     for _ in range(30):
         h, k = 2 * rng.standard_normal(2)
         rho = rng.uniform(-0.999, 0.999)
-        value, by_h, by_k, by_rho = bivariate_cdf(*(np.array([v]) for v in (h, k, rho)))
+        value, grad_h, grad_k, grad_rho = bivariate_cdf(*(np.array([v]) for v in (h, k, rho)))
         expected = multivariate_normal.cdf([h, k], cov=[[1, rho], [rho, 1]])
         assert value[0] == pytest.approx(expected, abs=1e-12)
         step = 1e-6
-        for slope, move in ((by_h, (1, 0, 0)), (by_k, (0, 1, 0)), (by_rho, (0, 0, 1))):
+        for derivative, move in ((grad_h, (1, 0, 0)), (grad_k, (0, 1, 0)), (grad_rho, (0, 0, 1))):
             there, here = (
                 bivariate_cdf(
                     *(np.array([v + s * step * m]) for v, m in zip((h, k, rho), move, strict=True))
                 )[0]
                 for s in (1, -1)
             )
-            assert slope[0] == pytest.approx((there - here)[0] / (2 * step), abs=1e-6)
+            assert derivative[0] == pytest.approx((there - here)[0] / (2 * step), abs=1e-6)
 
 
 def test_two_normals_far_out_and_tied_together():
@@ -70,16 +70,16 @@ def test_two_normals_far_out_and_tied_together():
 
 def test_both_within_an_interval():
     draws = RNG(1).standard_normal((400_000, 2))
-    rho, means, deviations = 0.6, (0.2, -0.3), (0.7, 1.1)
-    x = means[0] + deviations[0] * draws[:, 0]
-    y = means[1] + deviations[1] * (rho * draws[:, 0] + math.sqrt(1 - rho**2) * draws[:, 1])
+    rho, means, stds = 0.6, (0.2, -0.3), (0.7, 1.1)
+    x = means[0] + stds[0] * draws[:, 0]
+    y = means[1] + stds[1] * (rho * draws[:, 0] + math.sqrt(1 - rho**2) * draws[:, 1])
     for low, high in ((-0.5, 0.9), (0.0, math.inf), (-math.inf, 0.4)):
         within = (low <= x) & (x <= high) & (low <= y) & (y <= high)
         value = both_within(
             low,
             high,
             tuple(np.array([m]) for m in means),
-            tuple(np.array([d]) for d in deviations),
+            tuple(np.array([d]) for d in stds),
             np.array([rho]),
         )[0]
         assert abs(value[0] - within.mean()) < 4 * math.sqrt(0.25 / len(x))
@@ -91,7 +91,7 @@ def test_integration_points_integrate_wide_and_narrow_functions(centre):
     centre = np.array(centre)
     wide, narrow = [], []
     for seed in range(30):
-        points, weights = clouds(space, np.vstack([centre, [0.6, 0.1]]), 200, RNG(seed))
+        points, weights = normal_mixture(space, np.vstack([centre, [0.6, 0.1]]), 200, RNG(seed))
         wide.append((weights * points[:, 0] * points[:, 1]).sum())
         width = 0.005
         peak = np.exp(-0.5 * ((points - centre) ** 2).sum(-1) / width**2)
@@ -105,7 +105,7 @@ def test_integration_points_integrate_wide_and_narrow_functions(centre):
 
 def test_integration_points_keep_to_values_that_exist():
     space = Space({"n": cm.Integer(1, 4), "o": cm.Choice("a", "b"), "x": cm.Real(0, 1)})
-    points, weights = clouds(space, space.snap(RNG(0).random((2, 4))), 400, RNG(1))
+    points, weights = normal_mixture(space, space.snap(RNG(0).random((2, 4))), 400, RNG(1))
     assert np.array_equal(space.snap(points), points)
     two = np.array([space.decode(point)["n"] == 2 for point in points])
     assert (weights * two).sum() == pytest.approx(0.25, abs=0.05)
@@ -114,32 +114,32 @@ def test_integration_points_keep_to_values_that_exist():
 # -- integrated expected conditional improvement ----------------------------------------------
 
 
-def expected_improvement(best, mean, deviation):
-    return quad(lambda y: (best - y) * norm.pdf(y, mean, deviation), mean - 12 * deviation, best)[0]
+def expected_improvement(best, mean, std):
+    return quad(lambda y: (best - y) * norm.pdf(y, mean, std), mean - 12 * std, best)[0]
 
 
 def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
     """Against believing in a measurement at x, and quadrature at every point of a grid."""
-    belief = belief_of(["c >= 0"], samples=2, space=LINE)
+    surrogate = surrogate_of(["c >= 0"], samples=2, space=LINE)
     grid = np.linspace(0.025, 0.975, 20)[:, None]
     best = np.array([-0.4, 0.1])
-    feasible = np.exp(feasibility.log_probability_by_sample(belief, grid))
-    utility = ConditionalImprovement(
-        belief, belief.objective.process.joint(grid, covariance=False), feasible / 20, best
+    feasible = np.exp(feasibility.log_probability_by_sample(surrogate, grid))
+    acq_function = ConditionalImprovement(
+        surrogate, surrogate.objective.posterior.joint(grid, covariance=False), feasible / 20, best
     )
     for x in (0.11, 0.52, 0.9):
-        after = belief.fantasize(np.array([x]), ["f"])
+        after = surrogate.fantasize(np.array([x]), ["f"])
         total = 0.0
         for j in range(2):
             for g in range(20):
                 each = []
-                for believed in (belief, after):
-                    mean, variance = believed.objective.process.moments(grid[g][None])
+                for believed in (surrogate, after):
+                    mean, variance = believed.objective.posterior.mean_variance(grid[g][None])
                     each.append(
                         expected_improvement(best[j], mean[j, 0], math.sqrt(variance[j, 0]))
                     )
                 total += (each[0] - each[1]) * feasible[j, g] / 40
-        assert utility.value(np.array([[x]]))[0] == pytest.approx(total, rel=1e-3, abs=1e-9)
+        assert acq_function.value(np.array([[x]]))[0] == pytest.approx(total, rel=1e-3, abs=1e-9)
 
 
 # -- expected volume --------------------------------------------------------------------------
@@ -147,19 +147,19 @@ def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
 
 @pytest.mark.parametrize("best", [-0.3, math.inf])
 def test_ev_is_the_volume_that_draws_rule_out(best):
-    belief = belief_of(["c >= 0", "-1 <= d <= 1"], samples=1, space=LINE)
+    surrogate = surrogate_of(["c >= 0", "-1 <= d <= 1"], samples=1, space=LINE)
     grid = np.linspace(0.05, 0.95, 8)[:, None]
-    functions = [belief.objective, *belief.constraints]
-    joint = [function.process.joint(grid, covariance=False) for function in functions]
-    utility = ExcludedVolume(belief, joint, np.full(8, 1 / 8), best)
+    functions = [surrogate.objective, *surrogate.constraints]
+    joint = [function.posterior.joint(grid, covariance=False) for function in functions]
+    acq_function = ExpectedVolume(surrogate, joint, np.full(8, 1 / 8), best)
     draws = 200_000
     for x in (0.33, 0.77):
         places = np.vstack([grid, [[x]]])
         ruled_out = np.ones((draws, 8), dtype=bool)
         for i, function in enumerate(functions):
-            process = function.process
-            mean = process.moments(places)[0][0]
-            covariance = process.covariance(places, places)[0]
+            posterior = function.posterior
+            mean = posterior.mean_variance(places)[0][0]
+            covariance = posterior.covariance(places, places)[0]
             drawn = RNG(i).multivariate_normal(mean, covariance, size=draws, method="eigh")
             there, here = drawn[:, :-1], drawn[:, -1:]
             if i == 0:
@@ -169,24 +169,24 @@ def test_ev_is_the_volume_that_draws_rule_out(best):
                 ruled_out &= (here >= function.low) & (here <= function.high)
         expected = ruled_out.mean(axis=1)
         error = expected.std() / math.sqrt(draws)
-        assert abs(utility.value(np.array([[x]]))[0] - expected.mean()) < 4 * error + 1e-6
+        assert abs(acq_function.value(np.array([[x]]))[0] - expected.mean()) < 4 * error + 1e-6
 
 
 # -- augmented Lagrangian ---------------------------------------------------------------------
 
 
 def test_multipliers_follow_a_sequence_worked_out_by_hand():
-    objective, margins = np.array([1.0, 0.0, 2.0]), np.array([[-1.0], [-0.5], [0.5]])
+    objective, slacks = np.array([1.0, 0.0, 2.0]), np.array([[-1.0], [-0.5], [0.5]])
     # p starts at half the squared violation. L = 1 + 1/(2·½) = 2: λ = 0 + 1/½, p halves.
-    first = replay(objective[:1], margins[:1], first=1)
+    first = multipliers_after(objective[:1], slacks[:1], initial=1)
     assert (first.multipliers[0], first.penalty) == (2.0, 0.25)
     # L = (5, 1.5), so the second: λ = 2 + ½/¼, p halves.
-    second = replay(objective[:2], margins[:2], first=1)
+    second = multipliers_after(objective[:2], slacks[:2], initial=1)
     assert (second.multipliers[0], second.penalty) == (4.0, 0.125)
     # L = (9, 3, 0), so the third, which is feasible: λ = max(0, 4 − ½/⅛), p stays.
-    third = replay(objective, margins, first=1)
+    third = multipliers_after(objective, slacks, initial=1)
     assert (third.multipliers[0], third.penalty) == (0.0, 0.125)
-    assert third.lagrangian(objective, margins).tolist() == [5.0, 1.0, 2.0]
+    assert third.lagrangian(objective, slacks).tolist() == [5.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -203,42 +203,44 @@ def test_lagrangian_improvement_agrees_with_monte_carlo(known):
         name: Data(inputs, np.sin(4 * (i + 1) * inputs[:, 0]), np.full(5, np.nan))
         for i, name in enumerate(problem.measured)
     }
-    belief = fit(problem, cm.Model(samples=2), data, RNG(1))
-    utility = AugmentedLagrangian(draws=8192).prepare(belief, Incumbent(inputs[0], None), RNG(2))
-    assert isinstance(utility.multipliers, Multipliers)
-    functions = [belief.objective, *belief.constraints]
+    surrogate = fit(problem, cm.Model(samples=2), data, RNG(1))
+    acq_function = AugmentedLagrangian(draws=8192).build(
+        surrogate, Incumbent(inputs[0], None), RNG(2)
+    )
+    assert isinstance(acq_function.multipliers, PenaltyState)
+    functions = [surrogate.objective, *surrogate.constraints]
     draws = 200_000
     for x in (0.2, 0.55, 0.93):
         values = []
         for j in range(2):
             drawn = []
             for i, function in enumerate(functions):
-                mean, variance = function.process.moments(np.array([[x]]))
+                mean, variance = function.posterior.mean_variance(np.array([[x]]))
                 noise = RNG([i, j]).standard_normal(draws)
                 drawn.append(mean[j, 0] + math.sqrt(variance[j, 0]) * noise)
-            lagrangian = utility.multipliers.lagrangian(drawn[0], margins_of(belief, drawn))
-            values.append(np.maximum(utility.best - lagrangian, 0.0))
+            lagrangian = acq_function.multipliers.lagrangian(drawn[0], slacks_of(surrogate, drawn))
+            values.append(np.maximum(acq_function.best - lagrangian, 0.0))
         expected, error = np.mean(values), np.std(values) / math.sqrt(2 * draws)
         # Softening adds at most 1e-3 · log 2.
-        found = math.exp(utility.value(np.array([[x]]))[0])
+        found = math.exp(acq_function.value(np.array([[x]]))[0])
         assert (
             -4 * error - 1e-3 * expected <= found - expected <= 4 * error + 0.01 * expected + 7e-4
         )
 
 
-# -- slopes of all of them --------------------------------------------------------------------
+# -- derivatives of all of them --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [IECI(60), EV(40), AugmentedLagrangian()])
 @pytest.mark.parametrize("constraints", [[], ["c >= 0"], ["c >= 0", "-1 <= d <= 1"]])
 def test_gradients_match_finite_differences(method, constraints):
-    belief = belief_of(constraints, samples=3)
+    surrogate = surrogate_of(constraints, samples=3)
     for objective in (-0.2, None):
-        utility = method.prepare(belief, Incumbent(np.array([0.3, 0.6]), objective), RNG(3))
+        acq_function = method.build(surrogate, Incumbent(np.array([0.3, 0.6]), objective), RNG(3))
         x = RNG(4).uniform(0.05, 0.95, (12, 2))
-        value, gradient = utility.value_gradient(x)
-        assert np.allclose(value, utility.value(x), rtol=1e-9, atol=1e-15)
-        expected = slopes(utility.value, x)
+        value, gradient = acq_function.value_gradient(x)
+        assert np.allclose(value, acq_function.value(x), rtol=1e-9, atol=1e-15)
+        expected = derivatives(acq_function.value, x)
         size = np.abs(expected).max()
         assert np.allclose(gradient, expected, rtol=1e-4, atol=1e-5 * size)
 
@@ -250,26 +252,28 @@ def test_entropy_of_two_independent_places_can_be_worked_out():
     """Finding y at one of two places leaves a coin with chance Φ(y): on average ½ nat."""
     problem = cm.Problem(LINE, minimize="f")
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=1e-9)
-    belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
+    surrogate = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     places = np.array([[0.1], [0.9]])
     nodes, chances = np.polynomial.hermite_e.hermegauss(40)
     draws = 20_000
-    utility = EntropyReduction(
-        belief, places, RNG(1).standard_normal((draws, 1, 4)), nodes, chances / chances.sum()
+    acq_function = EntropyReduction(
+        surrogate, places, RNG(1).standard_normal((draws, 1, 4)), nodes, chances / chances.sum()
     )
-    assert utility.shares(places[:1])[0, 0] == pytest.approx(math.log(2) - 0.5, abs=0.01)
-    assert utility.shares(np.array([[0.5]]))[0, 0] == pytest.approx(0.0, abs=1e-6)
+    assert acq_function.contributions(places[:1])[0, 0] == pytest.approx(
+        math.log(2) - 0.5, abs=0.01
+    )
+    assert acq_function.contributions(np.array([[0.5]]))[0, 0] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_monte_carlo_entropy_agrees_with_rejection_sampling():
     """The same information seen from the other side: H[y] − H[y | x*] on a grid."""
-    belief = belief_of(["c >= 0"], samples=1, space=LINE, count=3)
+    surrogate = surrogate_of(["c >= 0"], samples=1, space=LINE, count=3)
     grid = np.linspace(0.05, 0.95, 10)[:, None]
-    truth = grid_gains(belief, grid, 200_000, RNG(0)).gains
+    truth = grid_gains(surrogate, grid, 200_000, RNG(0)).gains
     nodes, chances = np.polynomial.hermite_e.hermegauss(15)
     normals = RNG(1).standard_normal((4000, 2, 12))
-    utility = EntropyReduction(belief, grid, normals, nodes, chances / chances.sum())
-    found = utility.shares(grid)
+    acq_function = EntropyReduction(surrogate, grid, normals, nodes, chances / chances.sum())
+    found = acq_function.contributions(grid)
     # Rejection sampling takes what is left for normal, which overstates its entropy.
     assert np.corrcoef(found.ravel(), truth.ravel())[0, 1] > 0.97
     assert np.all(found > truth - 0.03)
@@ -278,18 +282,20 @@ def test_monte_carlo_entropy_agrees_with_rejection_sampling():
 
 @pytest.mark.parametrize("entropy", ["pesc", "monte carlo"])
 def test_expected_improvement_chooses_the_input_and_information_the_task(entropy):
-    belief = belief_of(["c >= 0"], samples=2, space=LINE)
+    surrogate = surrogate_of(["c >= 0"], samples=2, space=LINE)
     incumbent = Incumbent(np.array([0.4]), -0.2)
-    utility = EICD(entropy).prepare(belief, incumbent, RNG(0))
+    acq_function = EICD(entropy).build(surrogate, incumbent, RNG(0))
     contenders = [
         Competitor("f", np.array([1.0, 0.0]), FixedCost(1.0)),
         Competitor("c", np.array([0.0, 1.0]), FixedCost(2.0)),
     ]
     near = incumbent.point[None]
-    found = maximise(utility, contenders, belief.problem.space, near, RNG(1))
+    found = maximise(acq_function, contenders, surrogate.problem.space, near, RNG(1))
     everything = [Competitor("all", np.ones(1), FixedCost(1.0))]
-    (best,) = maximise(utility.where, everything, belief.problem.space, near, RNG(1))
-    gains = utility.tells.shares(best.point[None])[0]
+    (best,) = maximise(
+        acq_function.input_chooser, everything, surrogate.problem.space, near, RNG(1)
+    )
+    gains = acq_function.task_chooser.contributions(best.point[None])[0]
     for each, gain, cost in zip(found, gains, (1.0, 2.0), strict=True):
         assert np.array_equal(each.point, best.point)
         assert each.score == pytest.approx(gain / cost)
@@ -305,13 +311,15 @@ def test_unknown_entropies_are_refused():
 
 def test_thompson_points_are_where_the_optimum_may_be():
     """As often in each third of the line as draws on a grid have their optimum there."""
-    belief = belief_of(["c >= 0"], samples=2, space=LINE, count=4)
+    surrogate = surrogate_of(["c >= 0"], samples=2, space=LINE, count=4)
     grid = np.linspace(0.0, 1.0, 61)[:, None]
-    cells = np.mean([grid_gains(belief, grid, 40_000, RNG(0), j).cells for j in range(2)], axis=0)
+    cells = np.mean(
+        [grid_gains(surrogate, grid, 40_000, RNG(0), j).cells for j in range(2)], axis=0
+    )
     draws = 300
     rng = RNG(5)
     incumbent = Incumbent(np.array([0.5]), None)
-    points = [Thompson().prepare(belief, incumbent, rng).points[0, 0] for _ in range(draws)]
+    points = [Thompson().build(surrogate, incumbent, rng).finite_set[0, 0] for _ in range(draws)]
     edges = [0, 1 / 3, 2 / 3, 1.000001]
     found = np.histogram(points, edges)[0] / draws
     expected = np.histogram(grid[:, 0], edges, weights=cells)[0]
@@ -377,16 +385,16 @@ def test_ieci_refuses_a_known_objective():
         cm.Optimizer(problem, "ieci")
 
 
-def test_a_utility_has_the_incumbent_of_its_own_method():
+def test_an_acquisition_function_has_the_incumbent_of_its_own_method():
     optimizers = [cm.Optimizer(toy().coupled().problem, name, seed=0) for name in ("pesc", "eic")]
     for optimizer in optimizers:
         for point in RNG(0).random((12, 2)):
             params = {"x1": float(point[0]), "x2": float(point[1])}
             optimizer.add(params, toy().evaluate(params))
-    one, other = (optimizer.utility("eic") for optimizer in optimizers)
+    one, other = (optimizer.acquisition_function("eic") for optimizer in optimizers)
     assert one.incumbent.objective == pytest.approx(other.incumbent.objective, abs=1e-6)
     # Also for problems whose functions are measured separately.
-    assert np.isfinite(cm.Optimizer(toy().problem).utility("ev").value(np.full((1, 2), 0.5)))
+    assert np.isfinite(cm.Optimizer(toy().problem).acquisition_function("ev").value(np.full((1, 2), 0.5)))
 
 
 def test_problems_that_are_coupled_keep_their_costs_and_capacities():
@@ -400,7 +408,7 @@ def test_problems_that_are_coupled_keep_their_costs_and_capacities():
 
 
 def test_more_cost_is_no_excuse_for_less_than_nothing():
-    class Worse(Utility):
+    class Worse(AcquisitionFunction):
         def value(self, x):
             return np.full(len(x), -0.1)
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from calamint import Choice, Integer, Model, Problem, Real
 from calamint.acquire import PESC, Incumbent, optima, space_filling
 from calamint.acquire.optima import balanced_rows, draw_solutions
-from calamint.model import Belief, Data, fit
+from calamint.model import Data, Surrogate, fit
 
 NONE = np.empty((0, 2))
 
 
-def belief_of(
+def surrogate_of(
     problem: Problem, count: int = 8, seed: int = 0, lengthscale: float = 0.3, low: float = 0.0
-) -> Belief:
+) -> Surrogate:
     """Noisy data of unrelated normal values: only drawing is looked at."""
     rng = np.random.default_rng(seed)
     inputs = space_filling(problem.space, count, rng)
@@ -34,13 +34,13 @@ def belief_of(
 )
 def test_solutions_are_feasible_and_as_good_as_a_dense_grid(limits):
     problem = Problem({"x": Real(0, 1), "y": Real(0, 1)}, minimize="f", constraints=list(limits))
-    belief = belief_of(problem)
-    found = draw_solutions(belief, 20, NONE, np.random.default_rng(1))
+    surrogate = surrogate_of(problem)
+    found = draw_solutions(surrogate, 20, NONE, np.random.default_rng(1))
     axis = np.linspace(0, 1, 101)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     met = np.ones((20, len(grid)), dtype=bool)
     slack = np.zeros(20)
-    for function, paths in zip(belief.constraints, found.paths[1:], strict=True):
+    for function, paths in zip(surrogate.constraints, found.paths[1:], strict=True):
         values, own = paths.values(grid), np.diag(paths.values(found.points))
         met &= (values >= function.low) & (values <= function.high)
         slack = np.maximum(slack, np.maximum(function.low - own, own - function.high))
@@ -61,8 +61,8 @@ def test_any_number_of_parameters_and_constraints(dimension, limits):
         minimize="f",
         constraints=[f"c{k} >= 0" for k in range(limits)],
     )
-    belief = belief_of(problem, count=15, lengthscale=1.0, low=0.7)
-    found = draw_solutions(belief, 6, np.empty((0, dimension)), np.random.default_rng(0))
+    surrogate = surrogate_of(problem, count=15, lengthscale=1.0, low=0.7)
+    found = draw_solutions(surrogate, 6, np.empty((0, dimension)), np.random.default_rng(0))
     assert found.points.shape == (6, dimension)
     assert np.all((found.points >= 0) & (found.points <= 1))
     assert found.feasible.any()
@@ -74,9 +74,9 @@ def test_integers_and_choices_end_on_their_values():
         minimize="f",
         constraints=["c >= 0"],
     )
-    belief = belief_of(problem)
+    surrogate = surrogate_of(problem)
     near = np.empty((0, problem.space.dimension))
-    found = draw_solutions(belief, 10, near, np.random.default_rng(0))
+    found = draw_solutions(surrogate, 10, near, np.random.default_rng(0))
     assert np.array_equal(problem.space.snap(found.points), found.points)
 
 
@@ -87,25 +87,25 @@ def test_a_known_limit_is_kept():
         constraints=["s <= 0.5"],
         known={"s": lambda p: p["x"] + p["y"]},
     )
-    found = draw_solutions(belief_of(problem), 10, NONE, np.random.default_rng(0))
+    found = draw_solutions(surrogate_of(problem), 10, NONE, np.random.default_rng(0))
     assert found.feasible.all()
     assert np.all(found.points.sum(1) <= 0.5 + 1e-5)
 
 
 def test_paths_without_a_feasible_point_are_drawn_again(monkeypatch):
     problem = Problem({"x": Real(0, 1), "y": Real(0, 1)}, minimize="f", constraints=["c >= 1.0"])
-    belief = belief_of(problem, count=4, seed=1, lengthscale=0.8, low=-0.5)
+    surrogate = surrogate_of(problem, count=4, seed=1, lengthscale=0.8, low=-0.5)
     monkeypatch.setattr(optima, "_REDRAWS", 0)
-    once = draw_solutions(belief, 40, NONE, np.random.default_rng(0))
+    once = draw_solutions(surrogate, 40, NONE, np.random.default_rng(0))
     monkeypatch.undo()
-    again = draw_solutions(belief, 40, NONE, np.random.default_rng(0))
+    again = draw_solutions(surrogate, 40, NONE, np.random.default_rng(0))
     assert 0 < once.feasible.sum() < again.feasible.sum()
     assert np.array_equal(again.points[once.feasible], once.points[once.feasible])
     # The paths that are shown are those that were solved.
     for new in np.flatnonzero(again.feasible & ~once.feasible):
         assert (
             again.paths[1].values(again.points[new][None])[new, 0]
-            > belief.constraints[0].low - 1e-4
+            > surrogate.constraints[0].low - 1e-4
         )
 
 
@@ -137,14 +137,14 @@ def test_ten_solutions_of_pesc_belong_to_all_samples_and_all_fantasies():
     inputs = np.random.default_rng(0).random((5, 1))
     data = {name: Data(inputs, np.sin(9 * inputs[:, 0]), np.full(5, np.nan)) for name in ("f", "c")}
     rng = np.random.default_rng(1)
-    belief = fit(problem, Model(samples=10), data, rng).repeated(4)
-    belief = belief.fantasize(np.array([0.7]), ["f", "c"], rng)
-    information = PESC(solutions=10).prepare(belief, Incumbent(np.array([0.5]), None), rng)
+    surrogate = fit(problem, Model(samples=10), data, rng).repeated(4)
+    surrogate = surrogate.fantasize(np.array([0.7]), ["f", "c"], rng)
+    information = PESC(solutions=10).build(surrogate, Incumbent(np.array([0.5]), None), rng)
     drawn = information.drawn
     assert sorted(drawn.sample) == list(range(10))
     assert sorted(np.bincount(drawn.fantasy)) == [2, 2, 3, 3]
     assert np.array_equal(drawn.row, drawn.sample + 10 * drawn.fantasy)
     # Each is conditioned under its own sample and fantasy, also after a partial update.
     assert np.array_equal(information.gains.conditioned.rows, drawn.row)
-    again = PESC(solutions=10).update(information, belief, Incumbent(np.array([0.5]), None), rng)
+    again = PESC(solutions=10).update(information, surrogate, Incumbent(np.array([0.5]), None), rng)
     assert np.array_equal(again.gains.conditioned.rows, drawn.row)

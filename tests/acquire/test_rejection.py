@@ -19,9 +19,9 @@ def test_two_independent_cells_can_be_worked_out():
     """f at two far points is N(0, 1) each; given that one is lower, its variance is 1 − 1/π."""
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=0.01)
-    belief = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
+    surrogate = fit(problem, model, {"f": Data.empty(1)}, RNG(0))
     draws = 200_000
-    truth = grid_gains(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
+    truth = grid_gains(surrogate, np.array([[0.1], [0.9]]), draws, RNG(1))
     expected = 0.5 * math.log(1.01) - 0.5 * math.log(1 - 1 / math.pi + 0.01)
     # A variance from n draws has a relative error of about √(2/n); here two cells of n/2.
     assert np.allclose(truth.gains[:, 0], expected, atol=4 * math.sqrt(2 / draws))
@@ -33,9 +33,9 @@ def test_draws_without_a_feasible_cell_are_left_out():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c >= 0"])
     model = cm.Model(kernel="se", lengthscale=0.01, amplitude=1.0, noise_variance=0.01)
     data = {"f": Data.empty(1), "c": Data.empty(1)}
-    belief = fit(problem, model, data, RNG(0))
+    surrogate = fit(problem, model, data, RNG(0))
     draws = 100_000
-    truth = grid_gains(belief, np.array([[0.1], [0.9]]), draws, RNG(1))
+    truth = grid_gains(surrogate, np.array([[0.1], [0.9]]), draws, RNG(1))
     assert abs(truth.infeasible - 0.25) < 4 * math.sqrt(0.25 * 0.75 / draws)
     assert truth.gains[0, 1] > 0.05  # the constraint tells where the solution is
 
@@ -64,7 +64,10 @@ def test_they_choose_points_of_their_grid():
     inputs = RNG(0).random((5, 1))
     unknown = np.full(5, np.nan)
     data = {name: Data(inputs, RNG(1).standard_normal(5), unknown) for name in "fc"}
-    belief = fit(problem, cm.Model(hyperparameters="map"), data, RNG(0))
-    utility = RS(50, 4000).prepare(belief, Incumbent(np.array([0.5]), None), RNG(1))
-    assert utility.points.shape == (50, 1)
-    assert np.array_equal(utility.value(utility.points + 1e-4), utility.value(utility.points))
+    surrogate = fit(problem, cm.Model(hyperparameters="map"), data, RNG(0))
+    acq_function = RS(50, 4000).build(surrogate, Incumbent(np.array([0.5]), None), RNG(1))
+    assert acq_function.finite_set.shape == (50, 1)
+    assert np.array_equal(
+        acq_function.value(acq_function.finite_set + 1e-4),
+        acq_function.value(acq_function.finite_set),
+    )

@@ -13,15 +13,15 @@ def quadratic_problems(count: int, dimension: int, limits: int, seed: int):
     root = rng.standard_normal((count, dimension, dimension))
     hessian = root @ np.swapaxes(root, -1, -2) + 0.1 * np.eye(dimension)
     centre = rng.uniform(-0.5, 1.5, (count, dimension))
-    slopes = rng.standard_normal((count, limits, dimension))
+    derivatives = rng.standard_normal((count, limits, dimension))
     inside = rng.uniform(0.2, 0.8, (count, dimension))
-    offset = -(slopes @ inside[..., None])[..., 0] + rng.uniform(0, 0.3, (count, limits))
+    offset = -(derivatives @ inside[..., None])[..., 0] + rng.uniform(0, 0.3, (count, limits))
 
     def look(which, x):
         apart = x - centre[which]
         bent = (hessian[which] @ apart[..., None])[..., 0]
-        margins = (slopes[which] @ x[..., None])[..., 0] + offset[which]
-        return LocalModel(0.5 * (apart * bent).sum(-1), bent, margins, slopes[which])
+        slacks = (derivatives[which] @ x[..., None])[..., 0] + offset[which]
+        return LocalModel(0.5 * (apart * bent).sum(-1), bent, slacks, derivatives[which])
 
     return look
 
@@ -42,11 +42,11 @@ def test_convex_problems_are_solved_as_scipy_solves_them(dimension, limits):
 
         constraint = {
             "type": "ineq",
-            "fun": lambda x, at=at: at(x).margins[0],
-            "jac": lambda x, at=at: at(x).margin_slopes[0],
+            "fun": lambda x, at=at: at(x).slacks[0],
+            "jac": lambda x, at=at: at(x).slack_gradients[0],
         }
         exact = minimize(
-            lambda x, at=at: (at(x).value[0], at(x).slope[0]),
+            lambda x, at=at: (at(x).value[0], at(x).derivative[0]),
             starts[index],
             jac=True,
             method="SLSQP",
@@ -62,8 +62,8 @@ def test_a_curved_limit_holds_with_equality():
 
     def look(which, x):
         apart = x - 0.5
-        margins = 0.09 - (apart**2).sum(-1, keepdims=True)
-        return LocalModel(x.sum(-1), np.ones_like(x), margins, -2 * apart[:, None, :])
+        slacks = 0.09 - (apart**2).sum(-1, keepdims=True)
+        return LocalModel(x.sum(-1), np.ones_like(x), slacks, -2 * apart[:, None, :])
 
     starts = np.array([[0.5, 0.5], [0.9, 0.1], [0.0, 0.0], [1.0, 1.0]])
     found = minimise(look, starts, 1e-6)
@@ -83,9 +83,9 @@ def test_one_problem_does_not_change_another():
 
 def test_where_nothing_is_feasible_the_least_violated_point_is_returned():
     def look(which, x):
-        margins = np.stack([x[:, 0] - 0.6, 0.4 - x[:, 0]], axis=1)
-        slopes = np.repeat(np.array([[[1.0], [-1.0]]]), len(x), axis=0)
-        return LocalModel(x[:, 0], np.ones_like(x), margins, slopes)
+        slacks = np.stack([x[:, 0] - 0.6, 0.4 - x[:, 0]], axis=1)
+        derivatives = np.repeat(np.array([[[1.0], [-1.0]]]), len(x), axis=0)
+        return LocalModel(x[:, 0], np.ones_like(x), slacks, derivatives)
 
     found = minimise(look, np.array([[0.0], [1.0]]), 1e-6)
     assert found.violation == pytest.approx([0.2, 0.2], abs=1e-6)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.acquire.cases import RNG, slopes
+from tests.acquire.cases import RNG, derivatives
 
 import calamint as cm
 from calamint.decide.failures import Chance
@@ -189,12 +189,12 @@ def test_every_method_avoids_failures(name):
 
 def test_slopes_of_the_chance():
     optimizer, _ = search(14)
-    belief = optimizer.query().belief
-    chance = Chance(belief.functions["run_works"])
+    surrogate = optimizer.query().surrogate
+    chance = Chance(surrogate.functions["run_works"])
     x = RNG(0).uniform(0.05, 0.95, (6, 2))
     value, gradient = chance.with_gradient(x)
     assert np.allclose(value, chance.at(x))
-    assert np.allclose(gradient, slopes(chance.at, x), rtol=1e-4, atol=1e-7)
+    assert np.allclose(gradient, derivatives(chance.at, x), rtol=1e-4, atol=1e-7)
 
 
 def test_settings_are_checked_and_written():

@@ -20,21 +20,21 @@ class Breaking(Acquisition):
     """PESC, whose preparation raises from some decision on."""
 
     name = "breaking"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self, error, after=0, update=None):
         self.error, self.after, self.prepared, self.broken = error, after, 0, update
 
-    def prepare(self, belief, incumbent, rng):
+    def build(self, surrogate, incumbent, rng):
         self.prepared += 1
         if self.prepared > self.after:
             raise self.error
-        return PESC().prepare(belief, incumbent, rng)
+        return PESC().build(surrogate, incumbent, rng)
 
-    def update(self, last, belief, incumbent, rng):
+    def update(self, last, surrogate, incumbent, rng):
         if self.broken is not None:
             raise self.broken
-        return PESC().update(last, belief, incumbent, rng)
+        return PESC().update(last, surrogate, incumbent, rng)
 
 
 def run(acquisition, count=5, **settings):
@@ -88,7 +88,7 @@ def test_a_bug_is_logged_with_its_traceback_recorded_and_visible(monkeypatch, ca
     logged = [record for record in caplog.records if record.exc_info]
     assert len(logged) == 2
     assert all(record.levelname == "WARNING" for record in logged)
-    assert "in prepare" in caplog.text  # the traceback says where
+    assert "in build" in caplog.text  # the traceback says where
 
 
 def test_errors_of_the_users_own_functions_are_theirs_to_mend():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calamint as cm
-from calamint.acquire import PESC, Acquisition, Utility
+from calamint.acquire import PESC, Acquisition, AcquisitionFunction
 from calamint.testbed import toy
 
 SPACE = {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}
@@ -259,9 +259,9 @@ def test_standard_errors_are_used():
 
 class Failing(Acquisition):
     name = "failing"
-    separable = True
+    supports_decoupled = True
 
-    def prepare(self, belief, incumbent, rng):
+    def build(self, surrogate, incumbent, rng):
         raise np.linalg.LinAlgError("singular")
 
 
@@ -313,47 +313,47 @@ def test_mixed_spaces_suggest_values_that_exist():
     assert found.objective == pytest.approx(0, abs=0.1)
 
 
-class Watching(Utility):
-    """A utility that sees every input that it is asked about."""
+class Watching(AcquisitionFunction):
+    """An acquisition function that sees every input that it is asked about."""
 
-    nats = True
+    in_nats = True
 
-    def __init__(self, utility, seen):
-        self.utility, self.seen = utility, seen
+    def __init__(self, acq_function, seen):
+        self.acq_function, self.seen = acq_function, seen
 
     @property
-    def near(self):
-        return self.utility.near
+    def start_points(self):
+        return self.acq_function.start_points
 
     def _watched(self, x):
         self.seen.append(x.copy())
         return x
 
     def value(self, x):
-        return self.utility.value(self._watched(x))
+        return self.acq_function.value(self._watched(x))
 
     def value_gradient(self, x):
-        return self.utility.value_gradient(self._watched(x))
+        return self.acq_function.value_gradient(self._watched(x))
 
-    def shares(self, x):
-        return self.utility.shares(self._watched(x))
+    def contributions(self, x):
+        return self.acq_function.contributions(self._watched(x))
 
-    def screen(self, x):
-        return self.utility.screen(self._watched(x))
+    def screening_values(self, x):
+        return self.acq_function.screening_values(self._watched(x))
 
-    def weighted(self, x, weights):
-        return self.utility.weighted(self._watched(x), weights)
+    def weighted_gradient(self, x, weights):
+        return self.acq_function.weighted_gradient(self._watched(x), weights)
 
 
 class Watched(Acquisition):
     name = "watched"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self):
         self.seen = []
 
-    def prepare(self, belief, incumbent, rng):
-        return Watching(PESC().prepare(belief, incumbent, rng), self.seen)
+    def build(self, surrogate, incumbent, rng):
+        return Watching(PESC().build(surrogate, incumbent, rng), self.seen)
 
 
 def test_every_input_that_is_valued_has_values_that_exist():

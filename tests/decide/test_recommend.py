@@ -13,7 +13,7 @@ from calamint.testbed import toy
 RNG = np.random.default_rng
 
 
-def toy_belief(count, seed=0, hyperparameters="sampled", **settings):
+def toy_surrogate(count, seed=0, hyperparameters="sampled", **settings):
     solved = toy().coupled()
     inputs = RNG(seed).random((count, 2))
     data = {
@@ -32,25 +32,25 @@ def grid(side=201):
 @pytest.mark.parametrize("delta", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("count", [8, 15, 30])
 def test_no_grid_point_is_better(count, delta):
-    _, inputs, belief = toy_belief(count)
-    found = constrained_optimum(belief, inputs, delta, RNG(2))
+    _, inputs, surrogate = toy_surrogate(count)
+    found = constrained_optimum(surrogate, inputs, delta, RNG(2))
     points = grid()
-    probability = feasibility.probability(belief, points)
+    probability = feasibility.probability(surrogate, points)
     if found.confident:
         assert found.probability >= 1 - delta
         assert found.probability == pytest.approx(
-            feasibility.probability(belief, found.point[None])[0]
+            feasibility.probability(surrogate, found.point[None])[0]
         )
         feasible = points[probability >= 1 - delta]
-        assert found.objective <= belief.expected_objective(feasible).min() + 1e-6
+        assert found.objective <= surrogate.expected_objective(feasible).min() + 1e-6
     else:
         assert probability.max() < 1 - delta
         assert found.probability >= probability.max() - 1e-6
 
 
 def test_the_probability_is_used_up_when_it_binds():
-    _, inputs, belief = toy_belief(12)
-    found = constrained_optimum(belief, inputs, 0.1, RNG(2))
+    _, inputs, surrogate = toy_surrogate(12)
+    found = constrained_optimum(surrogate, inputs, 0.1, RNG(2))
     assert found.confident
     assert found.probability < 0.95  # the limit binds: no caution for nothing
 
@@ -59,12 +59,12 @@ def test_without_constraints_it_is_the_lowest_mean():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
     inputs = RNG(0).random((6, 1))
     data = {"f": Data(inputs, np.cos(5 * inputs[:, 0]), np.full(6, np.nan))}
-    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
-    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
+    surrogate = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(surrogate, inputs, 0.05, RNG(2))
     points = np.linspace(0, 1, 2001)[:, None]
     assert found.confident
     assert found.probability == 1
-    assert found.objective <= belief.expected_objective(points).min() + 1e-8
+    assert found.objective <= surrogate.expected_objective(points).min() + 1e-8
 
 
 def test_mixed_spaces_end_on_exact_values():
@@ -74,14 +74,14 @@ def test_mixed_spaces_end_on_exact_values():
     values = (inputs[:, 0] - 0.3) ** 2 + (inputs[:, 1] - 0.4) ** 2 + 0.3 * inputs[:, 2]
     unknown = np.full(25, np.nan)
     data = {"f": Data(inputs, values, unknown), "c": Data(inputs, 2 * inputs[:, 0], unknown)}
-    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
-    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
+    surrogate = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(surrogate, inputs, 0.05, RNG(2))
     assert np.array_equal(problem.space.snap(found.point), found.point)
     every = problem.space.encode_all(
         {"x": x, "n": n, "k": k} for x in np.linspace(0, 1, 101) for n in range(1, 7) for k in "ab"
     )
-    feasible = every[feasibility.probability(belief, every) >= 0.95]
-    assert found.objective <= belief.expected_objective(feasible).min() + 1e-6
+    feasible = every[feasibility.probability(surrogate, every) >= 0.95]
+    assert found.objective <= surrogate.expected_objective(feasible).min() + 1e-6
 
 
 def test_known_constraints_are_respected_exactly():
@@ -93,8 +93,8 @@ def test_known_constraints_are_respected_exactly():
     )
     inputs = np.linspace(0, 1, 9)[:, None]
     data = {"f": Data(inputs, inputs[:, 0], np.full(9, np.nan))}
-    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
-    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
+    surrogate = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(surrogate, inputs, 0.05, RNG(2))
     assert found.confident
     assert 0.625 - 1e-9 <= found.point[0] < 0.6251
 
@@ -107,11 +107,11 @@ def test_nothing_feasible_gives_the_most_probable_and_says_so():
         "f": Data(inputs, inputs[:, 0], unknown),
         "c": Data(inputs, np.sin(6 * inputs[:, 0]), unknown),
     }
-    belief = fit(problem, cm.Model(samples=4), data, RNG(1))
-    found = constrained_optimum(belief, inputs, 0.05, RNG(2))
+    surrogate = fit(problem, cm.Model(samples=4), data, RNG(1))
+    found = constrained_optimum(surrogate, inputs, 0.05, RNG(2))
     assert not found.confident
     points = np.linspace(0, 1, 500)[:, None]
     assert (
         math.log(found.probability + 1e-300)
-        >= feasibility.log_probability(belief, points).max() - 1e-3
+        >= feasibility.log_probability(surrogate, points).max() - 1e-3
     )

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from calamint.acquire import Utility, space_filling
+from calamint.acquire import AcquisitionFunction, space_filling
 from calamint.decide.ascend import ascend, discrete_neighbours
 from calamint.decide.select import Competitor, maximise
 from calamint.model import FixedCost
 from calamint.problem import Choice, Integer, Real, Space
 
 
-class Bowl(Utility):
+class Bowl(AcquisitionFunction):
     """A smooth peak, seen by integers and choices at their decoded values only."""
 
     def __init__(self, space, peak):
@@ -24,11 +24,11 @@ class Bowl(Utility):
         return -100 * (apart**2).sum(-1), gradient
 
 
-def best_of(utility, space):
+def best_of(acq_function, space):
     """The best input of the only task."""
     everything = [Competitor("all", np.ones(1), FixedCost(1.0))]
     near = np.empty((0, space.dimension))
-    (found,) = maximise(utility, everything, space, near, np.random.default_rng(0))
+    (found,) = maximise(acq_function, everything, space, near, np.random.default_rng(0))
     return found.point, found.score
 
 

@@ -100,42 +100,42 @@ def test_partial_updates_make_progress(acquisition):
 def test_a_partial_update_sees_new_data():
     """Nothing is left to learn where the job whose result came in was, and more elsewhere."""
     optimizer, _ = run(0.0, jobs=14)
-    utility = optimizer.state.update.utility
+    acq_function = optimizer.state.update.acq_function
     record = optimizer.history[-2]  # the last one that the last decision knew of
     (name,) = record.values
     index = optimizer.problem.functions.index(name)
-    gains = utility.shares(np.vstack([record.point, RNG(0).random((200, 2))]))[:, index]
+    gains = acq_function.contributions(np.vstack([record.point, RNG(0).random((200, 2))]))[:, index]
     assert abs(gains[0]) < 0.05
     assert gains.max() > 0.05
 
 
 def test_a_partial_update_without_new_data_changes_little():
-    belief, incumbent = toy_belief(10), Incumbent(np.array([0.2, 0.4]), None)
+    surrogate, incumbent = toy_surrogate(10), Incumbent(np.array([0.2, 0.4]), None)
     method = PESC(20)
-    full = method.prepare(belief, incumbent, RNG(0))
-    again = method.update(full, belief, incumbent, RNG(1))
+    full = method.build(surrogate, incumbent, RNG(0))
+    again = method.update(full, surrogate, incumbent, RNG(1))
     x = RNG(2).random((100, 2))
-    assert np.allclose(again.shares(x), full.shares(x), atol=2e-2)
+    assert np.allclose(again.contributions(x), full.contributions(x), atol=2e-2)
     assert again.report.sites == full.report.sites
 
 
 def test_a_partial_update_is_close_to_a_full_one_with_the_same_solutions():
     """Three more measurements, appended and conditioned on in a few sweeps."""
-    before, after = toy_belief(10), toy_belief(13)
+    before, after = toy_surrogate(10), toy_surrogate(13)
     incumbent = Incumbent(np.array([0.2, 0.4]), None)
-    full = PESC(30).prepare(before, incumbent, RNG(0))
+    full = PESC(30).build(before, incumbent, RNG(0))
     extended = before.extended(toy_data(13))
     partial = PESC(30).update(full, extended, incumbent, RNG(1))
     x = RNG(2).random((300, 2))
     for name, function in extended.functions.items():
-        mean, variance = function.process.moments(x)
+        mean, variance = function.posterior.mean_variance(x)
         exact = after.functions[name]
         scale = function.scaling.scale / exact.scaling.scale
         shift = (function.scaling.offset - exact.scaling.offset) / exact.scaling.scale
-        mean_after, variance_after = exact.process.moments(x)
+        mean_after, variance_after = exact.posterior.mean_variance(x)
         assert np.allclose(mean * scale + shift, mean_after, atol=0.02)
         assert np.allclose(variance * scale**2, variance_after, atol=0.02)
-    assert np.all(np.isfinite(partial.shares(x)))
+    assert np.all(np.isfinite(partial.contributions(x)))
     assert partial.report.sites >= full.report.sites
 
 
@@ -149,7 +149,7 @@ def toy_data(count):
     }
 
 
-def toy_belief(count):
+def toy_surrogate(count):
     model = cm.Model(
         hyperparameters="map",
         lengthscale=0.3,
@@ -313,12 +313,12 @@ def test_a_feasible_result_ends_the_search_for_feasibility_in_partial_updates():
     for x in np.linspace(0, 1, 12):
         optimizer.add({"x": x}, {"f": x, "g": -3.0 + 0.01 * math.sin(9 * x)})
     job = optimizer.ask()
-    assert optimizer.state.update.utility.report.feasible == 0
+    assert optimizer.state.update.acq_function.report.feasible == 0
     optimizer.tell(job, {job.task: 0.0 if job.task == "f" else 2.0})
     optimizer.add({"x": 0.77}, {"g": 2.0})
     optimizer.ask()
     assert optimizer.decisions[-1].update == "partial"
-    assert optimizer.state.update.utility.report.feasible > 0
+    assert optimizer.state.update.acq_function.report.feasible > 0
 
 
 # -- how long a full update takes -----------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_without_values_the_limit_is_the_centre():
 def test_a_few_agreeing_values_do_not_hide_the_limit():
     scaling = standardise(np.array([1.0, 1.0001]), low=0.0)
     low, _ = scaling.limits(0.0, math.inf)
-    assert -2 < low < -1  # not thousands of deviations away
+    assert -2 < low < -1  # not thousands of stds away
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e12, 1e-12, 1e300, 1e-300])

@@ -1,4 +1,4 @@
-"""Kernels: shapes, slopes and spectra."""
+"""Kernels: shapes, derivatives and spectra."""
 
 import numpy as np
 import pytest
@@ -28,16 +28,16 @@ def test_slope_is_the_derivative(kernel):
     squared = np.array([1e-3, 0.1, 1.0, 9.0])
     step = 1e-6
     difference = (kernel.value(squared + step) - kernel.value(squared - step)) / (2 * step)
-    value, slope = kernel.value_slope(squared)
-    assert np.allclose(slope, -2 * difference, rtol=1e-5)
+    value, derivative = kernel.value_derivative(squared)
+    assert np.allclose(derivative, -2 * difference, rtol=1e-5)
     assert np.allclose(value, kernel.value(squared), rtol=1e-14)
 
 
 @pytest.mark.parametrize("power", [-300, -20, -9, 0, 9, 20, 300])
 def test_any_distance_gives_finite_numbers(kernel, power):
-    value, slope = kernel.value_slope(np.array([0.0, 10.0**power]))
+    value, derivative = kernel.value_derivative(np.array([0.0, 10.0**power]))
     assert np.all(np.isfinite(value))
-    assert np.all(np.isfinite(slope))
+    assert np.all(np.isfinite(derivative))
     assert np.all((value >= 0) & (value <= 1))
 
 

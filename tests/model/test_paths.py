@@ -16,7 +16,7 @@ def test_mean_and_covariance_are_the_posterior(kernel_name):
     count = 4000
     paths = draw_paths(posterior.take(np.zeros(count, int)), np.random.default_rng(0), features=64)
     values = paths.values(X)
-    mean, variance = (moment[0] for moment in posterior.moments(X))
+    mean, variance = (moment[0] for moment in posterior.mean_variance(X))
     covariance = posterior.covariance(X, X)[0]
     # Paths are scale mixtures of normals (finite features): allow for their heavier tails.
     assert np.all(np.abs(values.mean(0) - mean) < 4.5 * np.sqrt(variance / count))
@@ -30,7 +30,7 @@ def test_paths_under_different_samples_follow_their_own_posterior():
     count = 3 * 1500
     paths = draw_paths(posterior.take(np.arange(count) % 3), np.random.default_rng(1), features=64)
     values = paths.values(X)
-    mean, variance = posterior.moments(X)
+    mean, variance = posterior.mean_variance(X)
     for j in range(3):
         own = values[j::3]
         assert np.all(np.abs(own.mean(0) - mean[j]) < 4.5 * np.sqrt(variance[j] / len(own)))
@@ -58,7 +58,7 @@ def test_paths_at_points_of_their_own_have_their_values_and_gradients(kernel_nam
 def test_replaced_paths_are_the_others():
     posterior = likelihood().posterior(thetas(count=1))
     ours, others = (posterior.paths(np.zeros(n, int), np.random.default_rng(n)) for n in (4, 2))
-    mixed = ours.replaced(np.array([1, 3]), others).values(X)
+    mixed = ours.replace_paths(np.array([1, 3]), others).values(X)
     assert np.array_equal(mixed[[0, 2]], ours.values(X)[[0, 2]])
     assert np.array_equal(mixed[[1, 3]], others.values(X))
 

@@ -1,4 +1,4 @@
-"""Posterior moments against dense algebra, gradients against finite differences, appending."""
+"""GPPosterior moments against dense algebra, gradients against finite differences, appending."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_moments_and_covariance_agree_with_dense_algebra(kernel_name):
     e = likelihood(kernel_name)
     theta = thetas()
     posterior = e.posterior(theta)
-    mean, variance = posterior.moments(X)
+    mean, variance = posterior.mean_variance(X)
     covariance = posterior.covariance(X[:2], X[2:])
     for j, row in enumerate(theta):
         dense_mean, dense = dense_posterior(e, row, X)
@@ -47,15 +47,17 @@ def test_moments_and_covariance_agree_with_dense_algebra(kernel_name):
 
 def test_gradients_match_finite_differences(kernel_name):
     posterior = likelihood(kernel_name).posterior(thetas())
-    mean, variance, mean_x, variance_x = posterior.moments_gradient(X)
-    assert np.allclose((mean, variance), posterior.moments(X), rtol=1e-12)
+    mean, variance, mean_gradient, variance_gradient = posterior.mean_variance_gradient(X)
+    assert np.allclose((mean, variance), posterior.mean_variance(X), rtol=1e-12)
     step = 1e-6
     for d in range(2):
         shift = step * np.eye(2)[d]
-        above, below = posterior.moments(X + shift), posterior.moments(X - shift)
-        assert np.allclose(mean_x[..., d], (above[0] - below[0]) / (2 * step), rtol=1e-5, atol=1e-7)
+        above, below = posterior.mean_variance(X + shift), posterior.mean_variance(X - shift)
         assert np.allclose(
-            variance_x[..., d], (above[1] - below[1]) / (2 * step), rtol=1e-5, atol=1e-7
+            mean_gradient[..., d], (above[0] - below[0]) / (2 * step), rtol=1e-5, atol=1e-7
+        )
+        assert np.allclose(
+            variance_gradient[..., d], (above[1] - below[1]) / (2 * step), rtol=1e-5, atol=1e-7
         )
 
 
@@ -66,15 +68,15 @@ def test_shared_length_scales_for_the_columns_of_a_choice():
     shared = e.posterior(theta)
     separate = replace(e, parameter_index=np.arange(3)).posterior(spread)
     x = np.random.default_rng(0).random((5, 3))
-    assert np.allclose(shared.moments_gradient(x)[2], separate.moments_gradient(x)[2])
-    assert np.allclose(shared.moments(x), separate.moments(x))
+    assert np.allclose(shared.mean_variance_gradient(x)[2], separate.mean_variance_gradient(x)[2])
+    assert np.allclose(shared.mean_variance(x), separate.mean_variance(x))
 
 
 def test_blocks_of_points_change_nothing():
     posterior = likelihood(count=60).posterior(thetas(count=20))
     x = np.random.default_rng(0).random((200, 2))
-    together = posterior.moments(x)
-    alone = [posterior.moments(point[None]) for point in x]
+    together = posterior.mean_variance(x)
+    alone = [posterior.mean_variance(point[None]) for point in x]
     assert np.allclose(together[0], np.column_stack([mean for mean, _ in alone]), rtol=1e-10)
     assert np.allclose(
         together[1], np.column_stack([variance for _, variance in alone]), rtol=1e-8, atol=1e-12
@@ -92,7 +94,7 @@ def test_appending_equals_refitting(kernel_name, known):
     noise = short.noise if known is None else np.full(3, known / e.scaling.scale**2)
     grown = short.append(e.data.inputs[-1], np.full(3, e.targets[-1]), noise)
     whole = e.posterior(theta)
-    assert np.allclose(grown.moments(X), whole.moments(X), rtol=1e-9, atol=1e-9)
+    assert np.allclose(grown.mean_variance(X), whole.mean_variance(X), rtol=1e-9, atol=1e-9)
     assert np.allclose(grown.inverse_root, whole.inverse_root, rtol=1e-7, atol=1e-7)
     assert np.allclose(grown.data_noise, whole.data_noise)
 
@@ -101,16 +103,16 @@ def test_appending_a_noise_free_duplicate_is_survived():
     theta = thetas(noise=-np.inf)
     posterior = likelihood().posterior(theta)
     point = posterior.inputs[3]
-    mean, _ = posterior.moments(point[None])
+    mean, _ = posterior.mean_variance(point[None])
     again = posterior.append(point, mean[:, 0], np.zeros(3))
     assert np.all(again.jitter > 0)
     assert np.all(again.jitter < 1e-10)
-    assert np.allclose(again.moments(X)[0], posterior.moments(X)[0], atol=1e-4)
+    assert np.allclose(again.mean_variance(X)[0], posterior.mean_variance(X)[0], atol=1e-4)
 
 
 def test_no_data_gives_the_prior():
     theta = thetas()
-    mean, variance = likelihood(count=0).posterior(theta).moments(X)
+    mean, variance = likelihood(count=0).posterior(theta).mean_variance(X)
     assert np.allclose(mean, theta[:, -1:])
     assert np.allclose(variance, np.exp(2 * theta[:, -3:-2]))
 
@@ -118,6 +120,6 @@ def test_no_data_gives_the_prior():
 def test_noise_free_data_are_met():
     e = likelihood()
     posterior = e.posterior(thetas(noise=-np.inf))
-    mean, variance = posterior.moments(e.data.inputs)
+    mean, variance = posterior.mean_variance(e.data.inputs)
     assert np.allclose(mean, e.targets, atol=1e-7)
     assert np.all(variance < 1e-10)

@@ -100,8 +100,8 @@ def test_choices_own_equal_shares():
     count = 60_000
     points = np.random.default_rng(0).random((count, 3))
     shares = choice.snap(points).mean(0)
-    deviation = math.sqrt(1 / 3 * 2 / 3 / count)
-    assert np.all(np.abs(shares - 1 / 3) < 4 * deviation)
+    std = math.sqrt(1 / 3 * 2 / 3 / count)
+    assert np.all(np.abs(shares - 1 / 3) < 4 * std)
 
 
 @st.composite

@@ -5,7 +5,7 @@ import signal
 import time
 
 
-def by_input(params):
+def grad_input(params):
     """What happens depends on x."""
     x = params["x"]
     if x < 0.2:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from tests.run.cases import SQUARE, check_books, decoupled, python, quick, values_of
-from tests.run.tasks import by_input, first_of_square
+from tests.run.tasks import first_of_square, grad_input
 
 import calamint as cm
 from calamint.decide import VirtualClock
@@ -29,7 +29,7 @@ def test_a_crash_or_hang_fails_that_job_only(tmp_path):
     study = quick(ONE, f"sqlite:///{tmp_path / 'a.db'}", seed=0)
     for x in (0.1, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95):
         study.enqueue("run", {"x": x, "y": 0.5})
-    report = study.run({"run": by_input}, evaluations=9, executor=cm.Local(timeout=4.0))
+    report = study.run({"run": grad_input}, evaluations=9, executor=cm.Local(timeout=4.0))
     assert report.evaluations == 9
     assert report.failed == 7
     reasons = {round(job.params["x"], 2): job.reason for job in study.jobs}

@@ -113,10 +113,10 @@ def closes_its_output(params):
 def test_jobs_that_end_strangely_end(work, value):
     study = quick(ONE)
 
-    def by_value(params, work=work):
+    def grad_value(params, work=work):
         return work(params)
 
-    report = study.run(by_value, evaluations=1, executor=cm.Local(timeout=60))
+    report = study.run(grad_value, evaluations=1, executor=cm.Local(timeout=60))
     assert report.seconds < 30
     if value is None:
         assert "signal 40" in study.jobs[0].reason

@@ -9,7 +9,7 @@ from tests.run.cases import quick, values_of
 
 from calamint.decide import Recommendation, Suggestion
 from calamint.run import Job, Progress
-from calamint.show.live import Live, picture
+from calamint.show.live import Live, render
 
 
 def job(number, task, resources, **changes):
@@ -23,12 +23,12 @@ def progress(**changes):
     given = {
         "name": "first",
         "running": running,
-        "places": {"office": 1, "hall": 2, "cellar": 1},
+        "capacities": {"office": 1, "hall": 2, "cellar": 1},
         "ended": {"price": 4, "weigh": 3},
         "failed": 1,
         "failure": "ValueError: too hot",
-        "others": {"hall": ["weigh 9"]},
-        "wanted": 60,
+        "other_jobs": {"hall": ["weigh 9"]},
+        "budget": 60,
         "best": Recommendation({"x": 0.25, "y": 0.5}, 0.75, 0.987, True),
         "last": job(8, "weigh", ("hall",)),
         "seconds": 100.0,
@@ -40,7 +40,7 @@ def progress(**changes):
 
 def rendered(shown, width):
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
-    console.print(picture(shown))
+    console.print(render(shown))
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
 
 

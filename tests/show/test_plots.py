@@ -28,7 +28,7 @@ def test_ten_panels_in_the_users_units():
     assert len(paths) == 10
     assert min(paths[0].x) == 2
     assert max(paths[0].x) == 4
-    # The belief about f is drawn around its own values, and not with the sign turned.
+    # The surrogate about f is drawn around its own values, and not with the sign turned.
     believed = paths[1]
     assert 8 < np.mean(believed.y) < 12
     measured = [trace for trace in traces if trace.mode == "markers"]
@@ -78,7 +78,7 @@ def test_files_are_written_or_the_remedy_is_named(tmp_path):
             cm.plots.save(figure, tmp_path / "explain.png")
 
 
-def test_every_method_is_drawn_on_the_same_belief():
+def test_every_method_is_drawn_on_the_same_surrogate():
     figure = cm.plots.compare_1d(optimizer(), points=60)
     titles = [annotation.text for annotation in figure.layout.annotations]
     assert titles[:3] == ["f", "c", "pesc"]

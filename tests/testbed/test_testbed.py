@@ -29,7 +29,7 @@ def inputs(solved: SolvedProblem, unit):
     return low + unit * (high - low)
 
 
-def margins(solved: SolvedProblem, x):
+def slacks(solved: SolvedProblem, x):
     """(..., K) how far inside its limits each constraint is."""
     values = [(limit, solved.functions[limit.name](x)) for limit in solved.problem.constraints]
     return np.stack([np.minimum(v - limit.low, limit.high - v) for limit, v in values], -1)
@@ -48,7 +48,7 @@ def test_the_optimum_is_the_known_one(solved):
     assert solved.feasible(solved.solution)
     assert solved.gap(solved.solution) < 1e-7 * max(1, abs(optimum))
     point = np.array(list(solved.solution.values()))
-    found = margins(solved, point)
+    found = slacks(solved, point)
     names = [limit.name for limit in solved.problem.constraints]
     assert {name for name, margin in zip(names, found, strict=True) if margin < 1e-8} == active
 
@@ -57,10 +57,10 @@ def test_the_feasible_share_is_the_known_one(solved):
     _, share, _ = FACTS[solved.name]
     count = 2**17
     unit = np.random.default_rng(1).random((count, len(solved.problem.space)))
-    measured = np.mean(np.all(margins(solved, inputs(solved, unit)) >= 0, axis=-1))
-    deviation = np.sqrt(share * (1 - share) / count)
+    measured = np.mean(np.all(slacks(solved, inputs(solved, unit)) >= 0, axis=-1))
+    std = np.sqrt(share * (1 - share) / count)
     rounding = 10.0 ** np.floor(np.log10(share)) / 100 if share < 0.01 else 0.0005
-    assert abs(measured - share) < 4 * deviation + max(rounding, 0.0005 * (share > 0.01), 5e-5)
+    assert abs(measured - share) < 4 * std + max(rounding, 0.0005 * (share > 0.01), 5e-5)
 
 
 def test_the_optimum_is_locally_optimal(solved):
@@ -73,16 +73,16 @@ def test_the_optimum_is_locally_optimal(solved):
     for radius in (1e-1, 1e-2, 1e-3, 1e-4):
         near = np.clip(at + radius * rng.uniform(-1, 1, (20_000, len(at))), 0, 1)
         x = inputs(solved, near)
-        good = np.all(margins(solved, x) >= 0, axis=-1)
+        good = np.all(slacks(solved, x) >= 0, axis=-1)
         assert np.all(objective(x[good]) >= solved.optimum - 1e-9 * scale)
     found = minimize(
         lambda u: objective(inputs(solved, u)) / scale,
         at,
         method="SLSQP",
         bounds=[(0, 1)] * len(at),
-        constraints={"type": "ineq", "fun": lambda u: margins(solved, inputs(solved, u))},
+        constraints={"type": "ineq", "fun": lambda u: slacks(solved, inputs(solved, u))},
     )
-    if np.all(margins(solved, inputs(solved, found.x)) >= -1e-9):
+    if np.all(slacks(solved, inputs(solved, found.x)) >= -1e-9):
         assert found.fun >= solved.optimum / scale - 1e-7
 
 
@@ -90,7 +90,7 @@ def test_no_point_of_a_dense_search_is_better_nor_worse_than_the_worst(solved):
     unit = qmc.Sobol(len(solved.problem.space), rng=np.random.default_rng(3)).random(2**16)
     x = inputs(solved, unit)
     values = solved.functions[solved.problem.objective.name](x)
-    good = np.all(margins(solved, x) >= 0, axis=-1)
+    good = np.all(slacks(solved, x) >= 0, axis=-1)
     assert good.any()
     assert values[good].min() >= solved.optimum
     assert values.max() <= solved.worst + 1e-6
@@ -120,9 +120,9 @@ def test_tasks_measure_their_own_functions():
 def test_gp_prior_draws_are_solved(dimension, constraints):
     solved = gp_prior(dimension, seed=5, constraints=constraints, centres=400)
     point = np.array(list(solved.solution.values()))
-    assert np.all(margins(solved, point) >= 0)
+    assert np.all(slacks(solved, point) >= 0)
     dense = qmc.Sobol(dimension, rng=np.random.default_rng(0)).random(2**14)
-    good = np.all(margins(solved, dense) >= 0, axis=-1)
+    good = np.all(slacks(solved, dense) >= 0, axis=-1)
     values = solved.functions["f"](dense)
     assert values[good].min() >= solved.optimum - 1e-9
     assert values.max() <= solved.worst + 1e-9
@@ -139,8 +139,8 @@ def test_gp_prior_draws_have_the_prior_covariance():
     values = np.array(
         [gp_prior(1, seed, constraints=0, centres=60).functions["f"](pair) for seed in range(draws)]
     )
-    deviation = np.sqrt(2 / draws)
-    assert np.all(np.abs(values.var(axis=0) - 1) < 4 * deviation)
+    std = np.sqrt(2 / draws)
+    assert np.all(np.abs(values.var(axis=0) - 1) < 4 * std)
     covariance = np.mean(values[:, 0] * values[:, 1])
     assert abs(covariance - np.exp(-0.5)) < 4 * np.sqrt((1 + np.exp(-1)) / draws)
 
@@ -149,8 +149,8 @@ def test_gp_prior_gradient_matches_finite_differences():
     draw = gp_prior(2, seed=0, centres=100).functions["f"]
     x, step = np.array([0.3, 0.6]), 1e-6
     for i, direction in enumerate(np.eye(2)):
-        slope = (draw(x + step * direction) - draw(x - step * direction)) / (2 * step)
-        assert draw.gradient(x)[i] == pytest.approx(float(slope), rel=1e-6)
+        derivative = (draw(x + step * direction) - draw(x - step * direction)) / (2 * step)
+        assert draw.gradient(x)[i] == pytest.approx(float(derivative), rel=1e-6)
 
 
 def test_measurements_are_noisy_around_the_truth():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from calamint.acquire.ev import EV
     from calamint.acquire.ieci import IECI
     from calamint.acquire.pesc import PESC, Information
-    from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+    from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
     from calamint.acquire.random import Random
     from calamint.acquire.registry import ACQUISITIONS
     from calamint.acquire.rejection import RS, RSDG
@@ -28,12 +28,12 @@ __all__ = [
     "RS",
     "RSDG",
     "Acquisition",
+    "AcquisitionFunction",
     "AugmentedLagrangian",
     "Incumbent",
     "Information",
     "Random",
     "Thompson",
-    "Utility",
     "candidate_points",
     "first_apart",
     "mixtures",
@@ -50,7 +50,7 @@ __getattr__, __dir__ = lazy_exports(
         "ev": ("EV",),
         "ieci": ("IECI",),
         "pesc": ("PESC", "Information"),
-        "protocol": ("Acquisition", "Incumbent", "Utility"),
+        "protocol": ("Acquisition", "Incumbent", "AcquisitionFunction"),
         "random": ("Random",),
         "registry": ("ACQUISITIONS",),
         "rejection": ("RS", "RSDG"),

@@ -1,4 +1,5 @@
-"""Expected improvement with constraints (Schonlau et al. 1998; the paper's section 2.1).
+"""Expected improvement with constraints (Schonlau et al. 1998; Hernández-Lobato et al. 2016,
+section 2.1).
 
     EIC(x) = EI(x) · Π_k P(c_k(x) is within its limits),   averaged over hyper-parameter samples
 
@@ -9,8 +10,8 @@ least 1 − δ; until there is one, only the probability of being feasible is ma
 | paper | code | shape | meaning |
 |---|---|---|---|
 | η | `incumbent.objective` | | the best expected objective that is feasible enough |
-| z | `z` | (M, n) | (η − mean) / deviation |
-| α_EI | `log_ei` | (M, n) | log(φ(z) + z Φ(z)), without the deviation |
+| z | `z` | (M, n) | (η − mean) / std |
+| EI / σ | `log_standardised_ei` | (M, n) | log(φ(z) + z Φ(z)); EI is σ times its exponential |
 """
 
 import math
@@ -20,62 +21,68 @@ from typing import final
 import numpy as np
 from scipy.special import erfcx, log_ndtr, logsumexp
 
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array
-from calamint.model import Belief, feasibility, log_normal_density
+from calamint.model import Surrogate, feasibility, log_normal_density
 
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 
 
-def log_improvement(z: Array) -> tuple[Array, Array]:
+def log_standardised_ei(z: Array) -> tuple[Array, Array]:
     """log(φ(z) + z Φ(z)) and its derivative Φ(z) / (φ(z) + z Φ(z)), finite for any z."""
-    far = z < -1e4
-    safe = np.where(far, -1.0, z)
+    asymptotic = z < -1e4
+    moderate = np.where(asymptotic, -1.0, z)
     # φ(z)(1 + z Φ/φ), with Φ/φ by erfcx for z < 0, where the sum cancels.
-    ratio = _SQRT_HALF_PI * erfcx(-np.minimum(safe, 0.0) / math.sqrt(2))
-    left = log_normal_density(safe) + np.log1p(np.minimum(safe, 0.0) * ratio)
-    positive = np.maximum(safe, 0.0)
+    ratio = _SQRT_HALF_PI * erfcx(-np.minimum(moderate, 0.0) / math.sqrt(2))
+    left = log_normal_density(moderate) + np.log1p(np.minimum(moderate, 0.0) * ratio)
+    positive = np.maximum(moderate, 0.0)
     right = np.log(np.exp(log_normal_density(positive)) + positive * np.exp(log_ndtr(positive)))
     # 1 − |z| Φ(−|z|)/φ → 1/z²
-    limit = log_normal_density(z) - 2 * np.log(np.maximum(np.abs(z), 1.0))
-    near = np.where(safe < 0, left, right)
-    value: Array = np.where(far, limit, near)
-    slope: Array = np.where(far, np.abs(z), np.exp(log_ndtr(safe) - near))
-    return value, slope
+    tail = log_normal_density(z) - 2 * np.log(np.maximum(np.abs(z), 1.0))
+    exact = np.where(moderate < 0, left, right)
+    value: Array = np.where(asymptotic, tail, exact)
+    derivative: Array = np.where(asymptotic, np.abs(z), np.exp(log_ndtr(moderate) - exact))
+    return value, derivative
 
 
 @final
 @dataclass(frozen=True)
-class LogEIC(Utility):
-    belief: Belief
+class LogEIC(AcquisitionFunction):
+    surrogate: Surrogate
     incumbent: Incumbent
-    logarithmic = True
+    log_scale = True
 
     def value(self, x: Array) -> Array:
-        total = feasibility.log_probability_by_sample(self.belief, x)
+        total = feasibility.log_probability_by_sample(self.surrogate, x)
         if self.incumbent.objective is not None:
-            mean, variance = self.belief.objective.process.moments(x)
-            deviation = np.sqrt(variance)
-            log_ei, _ = log_improvement((self.incumbent.objective - mean) / deviation)
-            total = total + log_ei + np.log(deviation)
+            mean, variance = self.surrogate.objective.posterior.mean_variance(x)
+            std = np.sqrt(variance)
+            log_ei, _ = log_standardised_ei((self.incumbent.objective - mean) / std)
+            total = total + log_ei + np.log(std)
         return logsumexp(total, axis=0) - math.log(len(total))
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        total, gradient = feasibility.log_probability_by_sample_gradient(self.belief, x)
+        total, gradient = feasibility.log_probability_by_sample_gradient(self.surrogate, x)
         if self.incumbent.objective is not None:
-            mean, variance, mean_x, variance_x = self.belief.objective.process.moments_gradient(x)
-            deviation = np.sqrt(variance)
-            z = (self.incumbent.objective - mean) / deviation
-            log_ei, slope = log_improvement(z)
-            total = total + log_ei + np.log(deviation)
-            by_mean = -slope / deviation
-            by_variance = (1 - slope * z) / (2 * variance)
-            gradient = gradient + by_mean[..., None] * mean_x + by_variance[..., None] * variance_x
+            mean, variance, mean_gradient, variance_gradient = (
+                self.surrogate.objective.posterior.mean_variance_gradient(x)
+            )
+            std = np.sqrt(variance)
+            z = (self.incumbent.objective - mean) / std
+            log_ei, derivative = log_standardised_ei(z)
+            total = total + log_ei + np.log(std)
+            grad_mean = -derivative / std
+            grad_variance = (1 - derivative * z) / (2 * variance)
+            gradient = (
+                gradient
+                + grad_mean[..., None] * mean_gradient
+                + grad_variance[..., None] * variance_gradient
+            )
         joint = logsumexp(total, axis=0)
-        shares = np.exp(total - joint)
-        slopes = np.einsum("mn,mnd->nd", shares, gradient)
+        weights = np.exp(total - joint)
+        derivatives = np.einsum("mn,mnd->nd", weights, gradient)
         value: Array = joint - math.log(len(total))
-        return value, np.where(self.belief.problem.space.continuous, slopes, 0.0)
+        return value, np.where(self.surrogate.problem.space.continuous, derivatives, 0.0)
 
 
 @final
@@ -83,8 +90,13 @@ class EIC(Acquisition):
     """Expected improvement with constraints, for tasks that measure every function."""
 
     name = "eic"
-    separable = False
-    improves = True
+    supports_decoupled = False
+    uses_incumbent_value = True
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
-        return LogEIC(belief, incumbent)
+    def build(
+        self,
+        surrogate: Surrogate,
+        incumbent: Incumbent,
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> AcquisitionFunction:
+        return LogEIC(surrogate, incumbent)

@@ -21,11 +21,11 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.optima import draw_solutions
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.acquire.rejection import Counted, optima, root_of
 from calamint.arrays import Array
-from calamint.checks import whole
-from calamint.model import Belief
+from calamint.checks import check_integer
+from calamint.model import Surrogate
 
 
 @final
@@ -37,35 +37,35 @@ class EntropyReduction(Counted):
     nodes    (Q,) results in standard deviations, with their probabilities `chances` (Q,)
     """
 
-    belief: Belief
+    surrogate: Surrogate
     places: Array
     normals: Array
     nodes: Array
     chances: Array
 
-    def shares(self, x: Array) -> Array:
+    def contributions(self, x: Array) -> Array:
         return np.array([self._at(point) for point in x]).reshape(
-            len(x), len(self.belief.functions)
+            len(x), len(self.surrogate.functions)
         )
 
     def _at(self, point: Array) -> Array:
         """(D,) -> (1 + K,) nats, averaged over hyper-parameter samples."""
-        functions = [self.belief.objective, *self.belief.constraints]
+        functions = [self.surrogate.objective, *self.surrogate.constraints]
         everywhere = np.vstack([self.places, point])
-        gains = np.zeros((self.belief.samples, len(functions)))
-        for sample in range(self.belief.samples):
+        gains = np.zeros((self.surrogate.samples, len(functions)))
+        for sample in range(self.surrogate.samples):
             drawn: list[Array] = []
             centres: list[float] = []
             measurable: list[tuple[Array, float] | None] = []
             for i, function in enumerate(functions):
-                process = function.process.take(slice(sample, sample + 1))
-                mean = process.moments(everywhere)[0][0]
+                posterior = function.posterior.take(slice(sample, sample + 1))
+                mean = posterior.mean_variance(everywhere)[0][0]
                 centres.append(float(mean[-1]))
-                if process.measurable:
-                    covariance = process.covariance(everywhere, everywhere)[0]
+                if posterior.measurable:
+                    covariance = posterior.covariance(everywhere, everywhere)[0]
                     normals = self.normals[:, i, : len(everywhere)]
                     drawn.append(mean + normals @ root_of(covariance).T)
-                    measurable.append((covariance[:, -1], float(process.noise[0])))
+                    measurable.append((covariance[:, -1], float(posterior.noise[0])))
                 else:
                     drawn.append(np.broadcast_to(mean, (len(self.normals), len(mean))))
                     measurable.append(None)
@@ -87,7 +87,7 @@ class EntropyReduction(Counted):
 
     def _entropy(self, drawn: list[Array]) -> float:
         """Of the place where draws (S, G) of all functions have their optimum, or come closest."""
-        best, _ = optima(drawn, self.belief.constraints)
+        best, _ = optima(drawn, self.surrogate.constraints)
         share = np.unique(best, return_counts=True)[1] / len(best)
         return float(-(share * np.log(share)).sum())
 
@@ -100,20 +100,25 @@ class MonteCarloEntropy(Acquisition):
     """
 
     name = "entropy"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self, places: int = 50, draws: int = 1000, results: int = 7) -> None:
-        self.places = whole(places, "places", 1)
-        self.draws, self.results = whole(draws, "draws", 1), whole(results, "results", 1)
+        self.places = check_integer(places, "places", 1)
+        self.draws, self.results = (
+            check_integer(draws, "draws", 1),
+            check_integer(results, "results", 1),
+        )
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        drawn = draw_solutions(belief, self.places, incumbent.point[None], rng)
+    def build(
+        self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
+    ) -> AcquisitionFunction:
+        drawn = draw_solutions(surrogate, self.places, incumbent.point[None], rng)
         places = np.unique(drawn.points, axis=0)
         nodes, chances = np.polynomial.hermite_e.hermegauss(self.results)
         return EntropyReduction(
-            belief,
+            surrogate,
             places,
-            rng.standard_normal((self.draws, 1 + len(belief.constraints), len(places) + 2)),
+            rng.standard_normal((self.draws, 1 + len(surrogate.constraints), len(places) + 2)),
             nodes,
             chances / chances.sum(),
         )

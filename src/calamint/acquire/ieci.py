@@ -1,4 +1,5 @@
-"""Integrated expected conditional improvement (Gramacy and Lee 2010; the paper's section 2.2).
+"""Integrated expected conditional improvement (Gramacy and Lee 2010; Hernández-Lobato et
+al. 2016, section 2.2).
 
     IECI(x) = ∫ [EI(x') − EI(x' | x)] h(x') dx',   averaged over hyper-parameter samples
 
@@ -12,7 +13,7 @@ Shapes: M samples, G integration points, n inputs.
 |---|---|---|---|
 | x' | `points` | (G, D) | integration points |
 | h(x') | `feasible` | (M, G) | probability of meeting all limits |
-| EI(x'), EI(x' given x) | `whole`, `left` | (M,), (M, n, G) | before and after |
+| EI(x'), EI(x' given x) | `ei_before`, `ei_after` | (M,), (M, n, G) | before, after |
 """
 
 from dataclasses import dataclass
@@ -20,56 +21,65 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.blockwise import Blockwise
-from calamint.acquire.eic import log_improvement
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.batched import Batched
+from calamint.acquire.eic import log_standardised_ei
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.acquire.quadrature import integration_points
 from calamint.arrays import Array
-from calamint.checks import whole
+from calamint.checks import check_integer
 from calamint.errors import ProblemError
-from calamint.model import Belief, Joint, feasibility, log_normal_density
+from calamint.model import Joint, Surrogate, feasibility, log_normal_density
 from calamint.problem import Problem
 
-_FLOOR = 1e-12
+_MIN_VARIANCE = 1e-12  # standardised; below it a ratio of variances loses its digits
 
 
 @final
 @dataclass(frozen=True)
-class ConditionalImprovement(Blockwise):
-    """objective  jointly with the integration points
-    weights    (M, G) of the points, h included
-    best       (M,) the lowest expected objective
+class ConditionalImprovement(Batched):
+    """The reduction of expected improvement, integrated over the points.
+
+    Attributes:
+        objective: Jointly with the integration points.
+        weights: (M, G) of the integration points, times h.
+        best: (M,) the lowest expected objective.
     """
 
-    belief: Belief
+    surrogate: Surrogate
     objective: Joint
     weights: Array
     best: Array
 
-    def block(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        before = np.maximum(self.objective.variance, _FLOOR)
-        apart = self.best[:, None] - self.objective.mean
-        whole = (self.weights * _improvement(apart, np.sqrt(before))).sum(-1)  # (M,)
-        cross = self.objective.at(x, slopes=gradients)
-        total = (cross.variance + self.objective.noise[:, None] + _FLOOR)[..., None]
-        share = cross.covariance / total  # (M, n, G)
-        squared = before[:, None] - share * cross.covariance
-        after = np.sqrt(np.maximum(squared, _FLOOR))
-        left = _improvement(apart[:, None], after)
-        value = (whole[:, None] - (left @ self.weights[..., None])[..., 0]).mean(0)
+    def evaluate(self, x: Array, gradients: bool) -> tuple[Array, Array]:
+        variance_before = np.maximum(self.objective.variance, _MIN_VARIANCE)
+        gap = self.best[:, None] - self.objective.mean
+        ei_before = (self.weights * _improvement(gap, np.sqrt(variance_before))).sum(-1)  # (M,)
+        cross = self.objective.at(x, derivatives=gradients)
+        total = (cross.variance + self.objective.noise[:, None] + _MIN_VARIANCE)[..., None]
+        kalman_gain = cross.covariance / total  # (M, n, G)
+        variance_after = variance_before[:, None] - kalman_gain * cross.covariance
+        std_after = np.sqrt(np.maximum(variance_after, _MIN_VARIANCE))
+        ei_after = _improvement(gap[:, None], std_after)
+        value = (ei_before[:, None] - (ei_after @ self.weights[..., None])[..., 0]).mean(0)
         if not gradients:
             return value, np.zeros(x.shape)
-        # EI falls by φ(z) for each unit that the deviation falls.
-        slope = np.exp(log_normal_density(apart[:, None] / after)) / (2 * after)
-        by_after = np.where(squared > _FLOOR, -self.weights[:, None] * slope / len(before), 0.0)
-        by_variance = (by_after * share**2).sum(-1)
-        by_mean = np.zeros(cross.mean.shape)
-        return value, self.objective.vjp(x, cross, by_mean, by_variance, -2 * by_after * share)
+        # dEI/dσ = φ(z)
+        derivative = np.exp(log_normal_density(gap[:, None] / std_after)) / (2 * std_after)
+        grad_variance_after = np.where(
+            variance_after > _MIN_VARIANCE,
+            -self.weights[:, None] * derivative / len(variance_before),
+            0.0,
+        )
+        grad_variance = (grad_variance_after * kalman_gain**2).sum(-1)
+        grad_mean = np.zeros(cross.mean.shape)
+        return value, self.objective.vjp(
+            x, cross, grad_mean, grad_variance, -2 * grad_variance_after * kalman_gain
+        )
 
 
-def _improvement(apart: Array, deviation: Array) -> Array:
-    """Expected improvement of a normal variable whose mean is so far below the best."""
-    return np.exp(log_improvement(apart / deviation)[0]) * deviation
+def _improvement(gap: Array, std: Array) -> Array:
+    """Expected improvement of a normal variable whose mean is this far below the best."""
+    return np.exp(log_standardised_ei(gap / std)[0]) * std
 
 
 @final
@@ -81,10 +91,10 @@ class IECI(Acquisition):
     """
 
     name = "ieci"
-    separable = False
+    supports_decoupled = False
 
     def __init__(self, points: int = 200) -> None:
-        self.points = whole(points, "points", 1)
+        self.points = check_integer(points, "points", 1)
 
     def check(self, problem: Problem) -> None:
         if problem.objective.name in problem.known:
@@ -93,13 +103,15 @@ class IECI(Acquisition):
                 f" {problem.objective.name!r} is known: write 'pesc', 'eic' or 'auglag'."
             )
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        points, weights = integration_points(belief, incumbent.point, self.points, rng)
-        log_feasible = feasibility.log_probability_by_sample(belief, points)
+    def build(
+        self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
+    ) -> AcquisitionFunction:
+        points, weights = integration_points(surrogate, incumbent.point, self.points, rng)
+        log_feasible = feasibility.log_probability_by_sample(surrogate, points)
         feasible = np.exp(log_feasible - log_feasible.max())
-        process = belief.objective.process
-        objective = process.joint(points, covariance=False)
+        posterior = surrogate.objective.posterior
+        objective = posterior.joint(points, covariance=False)
         best = objective.mean.min(axis=1)
-        if len(process.inputs):
-            best = np.minimum(best, process.moments(process.inputs)[0].min(axis=1))
-        return ConditionalImprovement(belief, objective, weights * feasible, best)
+        if len(posterior.inputs):
+            best = np.minimum(best, posterior.mean_variance(posterior.inputs)[0].min(axis=1))
+        return ConditionalImprovement(surrogate, objective, weights * feasible, best)

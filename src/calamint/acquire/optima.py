@@ -18,7 +18,7 @@ import numpy as np
 from calamint.acquire.candidates import candidate_points, first_apart
 from calamint.acquire.sqp import LocalModel, minimise
 from calamint.arrays import Array, Index, Mask
-from calamint.model import Belief, FunctionBelief, SamplePaths
+from calamint.model import FunctionSurrogate, SamplePaths, Surrogate
 
 _CANDIDATES = 1000
 _STARTS = 2
@@ -35,7 +35,7 @@ class Solutions:
     Attributes:
         sample: (J,) which hyper-parameter sample and which fantasy each belongs to.
         fantasy: (J,) which hyper-parameter sample and which fantasy each belongs to.
-        row: (J,) which of the belief's samples that is, fantasies counted.
+        row: (J,) which of the surrogate's samples that is, fantasies counted.
         paths: What each was drawn from: the j-th paths, the objective's first.
     """
 
@@ -48,7 +48,7 @@ class Solutions:
 
 
 def draw_solutions(
-    belief: Belief,
+    surrogate: Surrogate,
     count: int,
     near: Array,
     rng: np.random.Generator,
@@ -61,16 +61,16 @@ def draw_solutions(
 
     Paths without a feasible point are drawn again, a few times.
     """
-    samples = belief.samples // belief.fantasies
+    samples = surrogate.samples // surrogate.fantasies
     if rows is None:
-        rows = balanced_rows(samples, belief.fantasies, count, rng)
-    points, feasible, paths = _draw(belief, rows, near, rng)
+        rows = balanced_rows(samples, surrogate.fantasies, count, rng)
+    points, feasible, paths = _draw(surrogate, rows, near, rng)
     for _ in range(_REDRAWS):
         left = np.flatnonzero(~feasible)
         if len(left) == 0:
             break
-        points[left], feasible[left], again = _draw(belief, rows[left], near, rng)
-        paths = [old.replaced(left, new) for old, new in zip(paths, again, strict=True)]
+        points[left], feasible[left], again = _draw(surrogate, rows[left], near, rng)
+        paths = [old.replace_paths(left, new) for old, new in zip(paths, again, strict=True)]
     fantasy, sample = np.divmod(rows, samples)
     return Solutions(points, feasible, sample, fantasy, rows, paths)
 
@@ -92,17 +92,17 @@ def balanced_rows(samples: int, fantasies: int, count: int, rng: np.random.Gener
 
 
 def _draw(
-    belief: Belief, rows: Index, near: Array, rng: np.random.Generator
+    surrogate: Surrogate, rows: Index, near: Array, rng: np.random.Generator
 ) -> tuple[Array, Mask, list[SamplePaths]]:
     """One solution under each of the given samples, whether it is feasible, and the paths."""
     count = len(rows)
-    functions = [belief.objective, *belief.constraints]
-    paths = [function.process.paths(rows, rng) for function in functions]
-    x = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
-    objective = paths[0].values(x, single=True)
+    functions = [surrogate.objective, *surrogate.constraints]
+    paths = [function.posterior.paths(rows, rng) for function in functions]
+    x = candidate_points(surrogate.problem.space, _CANDIDATES, near, rng)
+    objective = paths[0].values(x, float32=True)
     violation = np.zeros_like(objective)
     for function, path in zip(functions[1:], paths[1:], strict=True):
-        values = path.values(x, single=True)
+        values = path.values(x, float32=True)
         violation += np.maximum(function.low - values, 0.0)
         violation += np.maximum(values - function.high, 0.0)
     chosen = [
@@ -111,7 +111,7 @@ def _draw(
     ]
     which = np.repeat(np.arange(count), [len(starts) for starts in chosen])
     starts = x[np.concatenate(chosen)]
-    moving = np.flatnonzero(belief.problem.space.continuous)
+    moving = np.flatnonzero(surrogate.problem.space.continuous)
     problems = _PathProblems(functions, paths, which, starts, moving)
     solved = minimise(problems.evaluate, starts[:, moving], _TOLERANCE)
     starts[:, moving] = solved.points
@@ -135,18 +135,19 @@ def _promising(objective: Array, violation: Array) -> Index:
 class _PathProblems:
     """Constrained minimisations of paths over what moves smoothly.
 
-    which (P,) is the path of each, starts (P, D) hold what does not move.
+    path_index (P,) is the path of each; starts (P, D) hold the columns that are fixed.
     """
 
     def __init__(
         self,
-        functions: Sequence[FunctionBelief],
+        functions: Sequence[FunctionSurrogate],
         paths: Sequence[SamplePaths],
-        which: Index,
+        path_index: Index,
         starts: Array,
         moving: Index,
     ) -> None:
-        self.paths, self.which, self.starts, self.moving = paths, which, starts, moving
+        self.paths, self.path_index = paths, path_index
+        self.starts, self.moving = starts, moving
         low = np.array([function.low for function in functions])
         high = np.array([function.high for function in functions])
         self.low, self.high = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
@@ -156,15 +157,15 @@ class _PathProblems:
         """(n,), (n, d) -> objectives, and how far inside each finite limit."""
         x = self.starts[problems]
         x[:, self.moving] = free
-        which = self.which[problems]
+        path_index = self.path_index[problems]
         values = np.empty((len(x), len(self.paths)))
-        slopes = np.empty((*values.shape, x.shape[1]))
+        derivatives = np.empty((*values.shape, x.shape[1]))
         for index, path in enumerate(self.paths):
-            values[:, index], slopes[:, index] = path.value_gradient(which, x)
-        slopes = slopes[..., self.moving]
+            values[:, index], derivatives[:, index] = path.value_gradient(path_index, x)
+        derivatives = derivatives[..., self.moving]
         return LocalModel(
             values[:, 0],
-            slopes[:, 0],
+            derivatives[:, 0],
             np.concatenate([values[:, self.low], -values[:, self.high]], axis=1) - self.limits,
-            np.concatenate([slopes[:, self.low], -slopes[:, self.high]], axis=1),
+            np.concatenate([derivatives[:, self.low], -derivatives[:, self.high]], axis=1),
         )

@@ -4,13 +4,13 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array
-from calamint.model import Belief
+from calamint.model import Surrogate
 
 
 @final
-class ConstantUtility(Utility):
+class Constant(AcquisitionFunction):
     def value(self, x: Array) -> Array:
         return np.zeros(len(x))
 
@@ -23,8 +23,13 @@ class Random(Acquisition):
     """Uniform points: the baseline that any other acquisition has to beat."""
 
     name = "random"
-    separable = True
+    supports_decoupled = True
     uses_model = False
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:  # noqa: ARG002
-        return ConstantUtility()
+    def build(
+        self,
+        surrogate: Surrogate,  # noqa: ARG002
+        incumbent: Incumbent,  # noqa: ARG002
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> AcquisitionFunction:
+        return Constant()

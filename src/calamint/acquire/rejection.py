@@ -24,11 +24,11 @@ import numpy as np
 from scipy.special import entr, ndtr
 
 from calamint.acquire.optima import draw_solutions
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array, Index, Mask
-from calamint.checks import whole
+from calamint.checks import check_integer
 from calamint.errors import ProblemError
-from calamint.model import Belief, FunctionBelief, probit_score
+from calamint.model import FunctionSurrogate, Surrogate, probit_score
 from calamint.problem import Problem, Space
 
 _CHUNK = 20_000
@@ -55,7 +55,7 @@ def root_of(covariance: Array) -> Array:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def optima(values: list[Array], limits: Sequence[FunctionBelief]) -> tuple[Index, Mask]:
+def optima(values: list[Array], limits: Sequence[FunctionSurrogate]) -> tuple[Index, Mask]:
     """Which of n places is the optimum of each draw, or comes closest to meeting the limits; and
     whether it meets them.
 
@@ -76,7 +76,7 @@ def _entropy(chance: Array) -> Array:
 
 
 def grid_gains(
-    belief: Belief,
+    surrogate: Surrogate,
     grid: Array,
     draws: int,
     rng: np.random.Generator,
@@ -89,19 +89,19 @@ def grid_gains(
         closest: Draws without a feasible cell count where they come closest to one; they always do
             where hardly any draw has a feasible cell.
     """
-    names = [belief.problem.objective.name, *(c.name for c in belief.problem.constraints)]
-    functions = [belief.functions[name] for name in names]
+    names = [surrogate.problem.objective.name, *(c.name for c in surrogate.problem.constraints)]
+    functions = [surrogate.functions[name] for name in names]
     size, count = len(grid), len(functions)
     means, roots, variances, noises = [], [], [], []
     for function in functions:
-        process = function.process
-        mean, variance = (moment[sample] for moment in process.moments(grid))
+        posterior = function.posterior
+        mean, variance = (moment[sample] for moment in posterior.mean_variance(grid))
         means.append(mean)
         variances.append(variance)
-        if process.measurable:
-            covariance = process.covariance(grid, grid)[sample]
+        if posterior.measurable:
+            covariance = posterior.covariance(grid, grid)[sample]
             roots.append(root_of(covariance))
-            noises.append(process.noise[sample])
+            noises.append(posterior.noise[sample])
         else:
             roots.append(np.zeros((size, 1)))
             noises.append(0.0)
@@ -131,7 +131,7 @@ def grid_gains(
     gains = np.zeros((size, count))
     if not enough.any():
         if not closest:
-            return grid_gains(belief, grid, draws, rng, sample, closest=True)
+            return grid_gains(surrogate, grid, draws, rng, sample, closest=True)
         return GridGains(gains, number / number.sum(), lost / draws)
     share = number[enough] / number[enough].sum()
     for i in range(count):
@@ -147,22 +147,22 @@ def grid_gains(
     return GridGains(gains, number / number.sum(), lost / draws)
 
 
-class Counted(Utility):
-    """Nats by function that were counted: they have no slopes."""
+class Counted(AcquisitionFunction):
+    """Nats by function that were counted: they have no derivatives."""
 
-    nats = True
+    in_nats = True
 
     @abstractmethod
-    def shares(self, x: Array) -> Array: ...
+    def contributions(self, x: Array) -> Array: ...
 
     def value(self, x: Array) -> Array:
-        return self.shares(x).sum(-1)
+        return self.contributions(x).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         return self.value(x), np.zeros_like(x)
 
-    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
-        return (self.shares(x) * weights).sum(-1), np.zeros_like(x)
+    def weighted_gradient(self, x: Array, weights: Array) -> tuple[Array, Array]:
+        return (self.contributions(x) * weights).sum(-1), np.zeros_like(x)
 
 
 @final
@@ -170,17 +170,18 @@ class GridInformation(Counted):
     """Expected information at the points of a grid (n, D), in nats by function (n, 1 + K)."""
 
     def __init__(self, grid: Array, gains: Array) -> None:
-        self.points, self.gains = grid, gains
-        self.grid = grid
+        self.finite_set, self.grid, self.gains = grid, grid, gains
 
-    def shares(self, x: Array) -> Array:
+    def contributions(self, x: Array) -> Array:
         """Those of the nearest point of the grid."""
         return self.gains[((x[:, None] - self.grid) ** 2).sum(-1).argmin(axis=1)]
 
 
-def _averaged(belief: Belief, grid: Array, draws: int, rng: np.random.Generator) -> GridInformation:
+def _averaged(
+    surrogate: Surrogate, grid: Array, draws: int, rng: np.random.Generator
+) -> GridInformation:
     """Rejection sampling under every hyper-parameter sample, averaged."""
-    each = [grid_gains(belief, grid, draws, rng, j).gains for j in range(belief.samples)]
+    each = [grid_gains(surrogate, grid, draws, rng, j).gains for j in range(surrogate.samples)]
     return GridInformation(grid, np.mean(each, axis=0))
 
 
@@ -189,22 +190,22 @@ class RS(Acquisition):
     """Rejection sampling on a fixed grid, for at most two columns: slow, and close to exact."""
 
     name = "rs"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self, cells: int = 400, draws: int = 10_000) -> None:
-        self.cells, self.draws = whole(cells, "cells", 1), whole(draws, "draws", 1)
+        self.cells, self.draws = check_integer(cells, "cells", 1), check_integer(draws, "draws", 1)
 
     def check(self, problem: Problem) -> None:
         regular_grid(problem.space, 1)
 
-    def prepare(
+    def build(
         self,
-        belief: Belief,
+        surrogate: Surrogate,
         incumbent: Incumbent,  # noqa: ARG002
         rng: np.random.Generator,
-    ) -> Utility:
-        grid = regular_grid(belief.problem.space, self.cells)
-        return _averaged(belief, grid, self.draws, rng)
+    ) -> AcquisitionFunction:
+        grid = regular_grid(surrogate.problem.space, self.cells)
+        return _averaged(surrogate, grid, self.draws, rng)
 
 
 @final
@@ -212,15 +213,17 @@ class RSDG(Acquisition):
     """Rejection sampling on a dynamic grid of drawn solutions, for any number of columns."""
 
     name = "rsdg"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self, cells: int = 100, draws: int = 10_000) -> None:
-        self.cells, self.draws = whole(cells, "cells", 1), whole(draws, "draws", 1)
+        self.cells, self.draws = check_integer(cells, "cells", 1), check_integer(draws, "draws", 1)
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        drawn = draw_solutions(belief, self.cells, incumbent.point[None], rng)
+    def build(
+        self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
+    ) -> AcquisitionFunction:
+        drawn = draw_solutions(surrogate, self.cells, incumbent.point[None], rng)
         grid = np.unique(drawn.points, axis=0)
-        return _averaged(belief, grid, self.draws, rng)
+        return _averaged(surrogate, grid, self.draws, rng)
 
 
 def regular_grid(space: Space, cells: int) -> Array:

@@ -11,7 +11,7 @@ Shapes: P problems, d variables, m constraints.
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
-| f, c | `value`, `margins` | (P,), (P, m) | objective and constraints |
+| f, c | `value`, `slacks` | (P,), (P, m) | objective and constraints |
 | B | `curvature` | (P, d, d) | quasi-Newton approximation of the Lagrangian's Hessian |
 | p | `step` | (P, d) | solution of the quadratic model |
 | λ | `multipliers` | (P, m) | of the constraints |
@@ -36,23 +36,23 @@ _SMALLEST_GAP = 1e-7
 _PENALTY = 1e3
 _LEAST_CURVATURE = 0.1  # straight functions would leave none
 _SETTLED = 1e-6
-_FIELDS = ("value", "slope", "margins", "margin_slopes")
+_FIELDS = ("value", "derivative", "slacks", "slack_gradients")
 
 
 @final
 @dataclass(frozen=True)
 class LocalModel:
-    """f (P,), its slope (P, d), c (P, m) and their slopes (P, m, d)."""
+    """f (P,), its derivative (P, d), c (P, m) and their derivatives (P, m, d)."""
 
     value: Array
-    slope: Array
-    margins: Array
-    margin_slopes: Array
+    derivative: Array
+    slacks: Array
+    slack_gradients: Array
 
     @property
     def violation(self) -> Array:
         """(P,) how far outside its limits each point is, in all"""
-        return np.maximum(-self.margins, 0.0).sum(-1)
+        return np.maximum(-self.slacks, 0.0).sum(-1)
 
     def take(self, rows: Index) -> "LocalModel":
         return LocalModel(*(getattr(self, name)[rows] for name in _FIELDS))
@@ -85,7 +85,7 @@ def minimise(evaluate: Evaluate, starts: Array, tolerance: float) -> Solved:
     count, dimension = x.shape
     here = evaluate(np.arange(count), x)
     best = Solved(x.copy(), here.value.copy(), here.violation)
-    size = np.maximum(np.abs(here.slope).max(-1, initial=0.0), 1e-6)
+    size = np.maximum(np.abs(here.derivative).max(-1, initial=0.0), 1e-6)
     curvature = np.eye(dimension) * (size / _FIRST_STEP)[:, None, None]
     fresh = np.ones(count, dtype=bool)
     penalty = np.zeros(count)
@@ -132,19 +132,19 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
     count, dimension = x.shape
     low, high = np.maximum(-x, -_LONGEST_STEP), np.minimum(1 - x, _LONGEST_STEP)
     unit = np.broadcast_to(np.eye(dimension), curvature.shape)
-    slopes = np.concatenate([at.margin_slopes, unit, -unit], axis=1)
-    across = np.swapaxes(slopes, -1, -2)
+    derivatives = np.concatenate([at.slack_gradients, unit, -unit], axis=1)
+    across = np.swapaxes(derivatives, -1, -2)
     curvature = curvature + _LEAST_CURVATURE * unit
-    margins = np.concatenate([at.margins, -low, high], axis=1)
-    penalty = np.full(margins.shape[1], np.inf)
-    penalty[: at.margins.shape[1]] = _PENALTY
+    slacks = np.concatenate([at.slacks, -low, high], axis=1)
+    penalty = np.full(slacks.shape[1], np.inf)
+    penalty[: at.slacks.shape[1]] = _PENALTY
     step = np.zeros((count, dimension))
     # s, e, λ and penalty − λ: all stay positive. Of bounds, e is zero and the last infinite.
-    state = np.ones((4, *margins.shape))
-    state[0] = np.maximum(margins, 0.0) + 0.1
-    state[1] = np.where(np.isfinite(penalty), np.maximum(-margins, 0.0) + 0.1 / _PENALTY, 0.0)
+    state = np.ones((4, *slacks.shape))
+    state[0] = np.maximum(slacks, 0.0) + 0.1
+    state[1] = np.where(np.isfinite(penalty), np.maximum(-slacks, 0.0) + 0.1 / _PENALTY, 0.0)
     state[3] = penalty - 1
-    pairs = margins.shape[1] + at.margins.shape[1]
+    pairs = slacks.shape[1] + at.slacks.shape[1]
     centring = np.full(count, 0.1)
     for _ in range(_MOST_CUTS):
         inside, outside, multiplier, other = state
@@ -154,14 +154,14 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
         target = np.maximum(centring * mean_gap, _SMALLEST_GAP)[:, None]
         soft, hard = inside / multiplier, outside / other
         to_inside, to_outside = target / multiplier - inside, target / other - outside
-        left = margins + (slopes @ step[..., None])[..., 0] - inside + outside
+        left = slacks + (derivatives @ step[..., None])[..., 0] - inside + outside
         wanted = to_inside - to_outside - left
         stiffness = 1 / (soft + hard + 1e-10)
         combined = multiplier + stiffness * wanted
-        right = (across @ combined[..., None] - curvature @ step[..., None])[..., 0] - at.slope
-        system = curvature + across @ (stiffness[..., None] * slopes)
+        right = (across @ combined[..., None] - curvature @ step[..., None])[..., 0] - at.derivative
+        system = curvature + across @ (stiffness[..., None] * derivatives)
         change = np.linalg.solve(system, right[..., None])[..., 0]
-        rise = stiffness * (wanted - (slopes @ change[..., None])[..., 0])
+        rise = stiffness * (wanted - (derivatives @ change[..., None])[..., 0])
         moves = np.stack([to_inside - soft * rise, to_outside + hard * rise, rise, -rise])
         # The longest share of the move that leaves everything positive.
         falling = (moves < 0) & (state > 0)
@@ -170,7 +170,7 @@ def _quadratic(curvature: Array, at: LocalModel, x: Array) -> tuple[Array, Array
         step += share[:, None] * change
         state = state + share[:, None] * moves
         centring = np.where(share > 0.7, 0.01, 0.1)
-    return np.clip(step, low, high), np.clip(state[2][:, : at.margins.shape[1]], 0.0, _PENALTY)
+    return np.clip(step, low, high), np.clip(state[2][:, : at.slacks.shape[1]], 0.0, _PENALTY)
 
 
 def _search(
@@ -179,7 +179,7 @@ def _search(
     """How much of each step to take (P,), zero where no share helps, and what is there."""
     violation = at.violation
     merit = at.value + penalty * violation
-    fall = np.minimum((at.slope * step).sum(-1) - penalty * violation, 0.0)
+    fall = np.minimum((at.derivative * step).sum(-1) - penalty * violation, 0.0)
     share, there = np.zeros(len(going)), at.take(np.arange(len(going)))
     left = np.arange(len(going))
     for part in _SHARES:
@@ -206,8 +206,8 @@ def _learn(
     """Powell's damped BFGS update of the Lagrangians' curvatures."""
     # Limits that could only be broken would lend the model their curvature times the penalty.
     multipliers = np.where(multipliers < 0.99 * _PENALTY, multipliers, 0.0)
-    change = there.slope - at.slope
-    change -= (multipliers[:, None, :] @ (there.margin_slopes - at.margin_slopes))[:, 0]
+    change = there.derivative - at.derivative
+    change -= (multipliers[:, None, :] @ (there.slack_gradients - at.slack_gradients))[:, 0]
     along = (taken * change).sum(-1)
     first = fresh[going] & (along > 0)
     scale = np.maximum((change[first] ** 2).sum(-1) / along[first], _LEAST_CURVATURE)

@@ -10,19 +10,19 @@ from typing import final
 import numpy as np
 
 from calamint.acquire.optima import draw_solutions
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array
-from calamint.model import Belief
+from calamint.model import Surrogate
 
 
 @final
-class SinglePoint(Utility):
+class SinglePoint(AcquisitionFunction):
     """All that matters is one point (D,): the closer to it the better, and cheaper is better."""
 
-    logarithmic = True
+    log_scale = True
 
     def __init__(self, point: Array) -> None:
-        self.point, self.points = point, point[None]
+        self.point, self.finite_set = point, point[None]
 
     def value(self, x: Array) -> Array:
         return -((x - self.point) ** 2).sum(-1)
@@ -36,9 +36,11 @@ class Thompson(Acquisition):
     """A sample of x*, for tasks that measure every function."""
 
     name = "thompson"
-    separable = False
+    supports_decoupled = False
 
-    def prepare(self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator) -> Utility:
-        row = rng.integers(belief.samples, size=1)
-        drawn = draw_solutions(belief, 1, incumbent.point[None], rng, row)
+    def build(
+        self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
+    ) -> AcquisitionFunction:
+        row = rng.integers(surrogate.samples, size=1)
+        drawn = draw_solutions(surrogate, 1, incumbent.point[None], rng, row)
         return SinglePoint(drawn.points[0])

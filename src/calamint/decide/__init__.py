@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.decide.capacity import free_capacity, placement
+    from calamint.decide.capacity import available_resources, free_capacity
     from calamint.decide.clock import Clock, VirtualClock
     from calamint.decide.decision import remake
     from calamint.decide.optimize_function import Result, optimize
@@ -35,10 +35,10 @@ __all__ = [
     "Suggestion",
     "Value",
     "VirtualClock",
+    "available_resources",
     "duration_of",
     "free_capacity",
     "optimize",
-    "placement",
     "read_seconds",
     "read_values",
     "remake",
@@ -48,7 +48,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "capacity": ("free_capacity", "placement"),
+        "capacity": ("free_capacity", "available_resources"),
         "clock": ("Clock", "VirtualClock"),
         "decision": ("remake",),
         "optimize_function": ("Result", "optimize"),

@@ -4,7 +4,7 @@ smoothly.
 | symbol | code | shape | meaning |
 |---|---|---|---|
 | x | `points` | (s, D) | one point for each start |
-| g | `slopes` | (s, d) | gradients along what moves smoothly |
+| g | `derivatives` | (s, d) | gradients along what moves smoothly |
 | H⁻¹ | `inverse` | (s, d, d) | BFGS approximation of the inverse Hessian |
 """
 
@@ -36,33 +36,37 @@ def ascend(
     """
     moving = np.flatnonzero(space.continuous)
     points = starts.copy()
-    values, slopes = value_gradient(np.arange(len(points)), points)
+    values, derivatives = value_gradient(np.arange(len(points)), points)
     if len(moving) == 0:
         return points, values
-    slopes = _finite(slopes[:, moving])
-    inverse = np.eye(len(moving)) * _first_step(slopes)[:, :, None]
+    derivatives = _finite(derivatives[:, moving])
+    inverse = np.eye(len(moving)) * _first_step(derivatives)[:, :, None]
     fresh = np.ones(len(points), dtype=bool)
     share = np.ones(len(points))
     climbing = np.arange(len(points))
     for _ in range(iterations):
         at = climbing
         here = points[at][:, moving]
-        step = share[at, None] * _direction(here, slopes[at], inverse[at])
+        step = share[at, None] * _direction(here, derivatives[at], inverse[at])
         trial = points[at]
         trial[:, moving] = np.clip(here + step, 0, 1)
         step = trial[:, moving] - here
-        new_values, new_slopes = value_gradient(at, trial)
-        new_slopes = _finite(new_slopes[:, moving])
-        promised = (slopes[at] * step).sum(-1)
+        new_values, new_gradients = value_gradient(at, trial)
+        new_gradients = _finite(new_gradients[:, moving])
+        promised = (derivatives[at] * step).sum(-1)
         with np.errstate(all="ignore"):  # a start may be where there is no value at all
             higher = np.isfinite(new_values) & ~(new_values < values[at] + 1e-4 * promised)
             rise = np.where(higher, new_values - values[at], np.inf)
             # A step too far goes on where a parabola through both ends has its top.
             top = promised / (2 * (values[at] + promised - new_values))
-        _learn(inverse, fresh, at[higher], step[higher], (slopes[at] - new_slopes)[higher])
+        _learn(inverse, fresh, at[higher], step[higher], (derivatives[at] - new_gradients)[higher])
         share[at] = np.where(higher, 1.0, share[at] * np.clip(np.nan_to_num(top), 0.1, 0.5))
         up = at[higher]
-        points[up], values[up], slopes[up] = trial[higher], new_values[higher], new_slopes[higher]
+        points[up], values[up], derivatives[up] = (
+            trial[higher],
+            new_values[higher],
+            new_gradients[higher],
+        )
         longest = np.abs(step).max(-1)
         climbing = at[(rise > _RISE * np.abs(values[at])) & (longest > _SHORTEST)]
         if len(climbing) == 0:
@@ -70,19 +74,19 @@ def ascend(
     return points, values
 
 
-def _finite(slopes: Array) -> Array:
-    return np.nan_to_num(slopes, posinf=1e12, neginf=-1e12)
+def _finite(derivatives: Array) -> Array:
+    return np.nan_to_num(derivatives, posinf=1e12, neginf=-1e12)
 
 
-def _first_step(slopes: Array) -> Array:
-    """(s, d) -> (s, 1) what makes a step along the slope short."""
-    return _SHORT / np.maximum(np.abs(slopes).max(-1, keepdims=True), 1e-300)
+def _first_step(derivatives: Array) -> Array:
+    """(s, d) -> (s, 1) what makes a step along the derivative short."""
+    return _SHORT / np.maximum(np.abs(derivatives).max(-1, keepdims=True), 1e-300)
 
 
-def _direction(here: Array, slopes: Array, inverse: Array) -> Array:
+def _direction(here: Array, derivatives: Array, inverse: Array) -> Array:
     """(s, d), (s, d), (s, d, d) -> (s, d) where to go, not out of the box and not too far."""
-    blocked = ((here <= 0) & (slopes < 0)) | ((here >= 1) & (slopes > 0))
-    free = np.where(blocked, 0.0, slopes)
+    blocked = ((here <= 0) & (derivatives < 0)) | ((here >= 1) & (derivatives > 0))
+    free = np.where(blocked, 0.0, derivatives)
     direction = np.einsum("sij,sj->si", inverse, free)
     direction[blocked] = 0.0
     lost = (direction * free).sum(-1) <= 0
@@ -92,12 +96,12 @@ def _direction(here: Array, slopes: Array, inverse: Array) -> Array:
 
 
 def _learn(inverse: Array, fresh: Mask, at: Index, step: Array, fall: Array) -> None:
-    """The BFGS update of the inverse curvatures `at`, where the slope fell along the step."""
+    """The BFGS update of the inverse curvatures `at`, where the derivative fell along the step."""
     curved = (step * fall).sum(-1)
     squared = (fall**2).sum(-1)
     size = np.sqrt((step**2).sum(-1) * squared)
     bends = (curved > 1e-12 * size) & (squared > 1e-300)  # falls so small that squares vanish
-    inverse[at[~bends & fresh[at]]] *= 4.0  # a straight slope: go further next time
+    inverse[at[~bends & fresh[at]]] *= 4.0  # a straight derivative: go further next time
     at, step, fall, curved = at[bends], step[bends], fall[bends], curved[bends]
     squared = squared[bends]
     unit = np.eye(step.shape[-1])

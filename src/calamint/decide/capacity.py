@@ -3,23 +3,26 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
-from calamint.problem import Graph
+from calamint.problem import TaskGraph
 
 
-def free_capacity(graph: Graph, booked: Iterable[tuple[str, ...]]) -> dict[str, int]:
+def free_capacity(graph: TaskGraph, booked: Iterable[tuple[str, ...]]) -> dict[str, int]:
     """How many more jobs each resource can take, given the resources of the jobs that run."""
     used = Counter(resource for resources in booked for resource in resources)
     return {resource: capacity - used[resource] for resource, capacity in graph.resources.items()}
 
 
-def placement(
-    graph: Graph, task: str, free: Mapping[str, int], on: str | None = None
+def available_resources(
+    graph: TaskGraph, task: str, free: Mapping[str, int], including: str | None = None
 ) -> tuple[str, ...] | None:
-    """The first alternative of a task whose resources are all free (and include `on`), or None."""
+    """The first alternative of a task whose resources are all free, or None.
+
+    With `including`, only alternatives that contain this resource.
+    """
     for resources in graph.tasks[task].runs_on or ():
-        if (on is None or on in resources) and all(
+        if (including is None or including in resources) and all(
             free.get(resource, 0) > 0 for resource in resources
         ):
             return resources
@@ -27,15 +30,15 @@ def placement(
 
 
 def competing_tasks(
-    graph: Graph,
+    graph: TaskGraph,
     free: Mapping[str, int],
-    passed_over: Mapping[str, int],
+    times_blocked: Mapping[str, int],
     resource: str | None = None,
     task: str | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The tasks that compete for the first resource that some task can use, with their resources.
 
-    passed_over    how often in a row each task could not start for want of a resource
+    times_blocked    how often in a row each task could not start for want of a resource
     resource, task only this one is asked about
     """
     for name, given, known in (
@@ -43,30 +46,30 @@ def competing_tasks(
         ("task", task, graph.tasks),
     ):
         if given is not None and (not isinstance(given, str) or given not in known):
-            raise ProblemError(f"{name} is {given!r}: {nearest(str(given), known)}")
-    # A task that needs several resources could starve while others take them in turn: after some
-    # time they are reserved for it. Naming a task bypasses this.
-    patience = 2 * sum(graph.resources.values()) + 2
-    waiting = [name for name in graph.tasks if passed_over.get(name, 0) > patience]
+            raise ProblemError(f"{name} is {given!r}: {did_you_mean(str(given), known)}")
+    # A task that needs several resources could starve while others take them in turn: once every
+    # place could have been taken twice, they are reserved for it. Naming a task bypasses this.
+    max_blocked = 2 * sum(graph.resources.values()) + 2
+    waiting = [name for name in graph.tasks if times_blocked.get(name, 0) > max_blocked]
     waiting = waiting if task is None else []
-    held = {word for name in waiting for word in graph.reach(name)}
+    reserved = {r for name in waiting for r in graph.usable_resources(name)}
     tasks = list(graph.tasks) if task is None else [task]
-    for word in graph.resources if resource is None else [resource]:
-        places = {}
+    for candidate in graph.resources if resource is None else [resource]:
+        starts = {}
         for name in tasks:
-            place = placement(graph, name, free, word)
-            if place is not None and (name in waiting or not held & set(place)):
-                places[name] = place
-        if places:
-            return places
+            needed = available_resources(graph, name, free, candidate)
+            if needed is not None and (name in waiting or not reserved & set(needed)):
+                starts[name] = needed
+        if starts:
+            return starts
     return {}
 
 
-def blocked(graph: Graph, free: Mapping[str, int]) -> list[str]:
-    """Tasks that could use a free resource, if only the others that they need were free too."""
+def blocked(graph: TaskGraph, free: Mapping[str, int]) -> list[str]:
+    """Tasks that could use a free resource, if the others that they need were free, too."""
     return [
         task
         for task in graph.tasks
-        if placement(graph, task, free) is None
-        and any(free.get(resource, 0) > 0 for resource in graph.reach(task))
+        if available_resources(graph, task, free) is None
+        and any(free.get(resource, 0) > 0 for resource in graph.usable_resources(task))
     ]

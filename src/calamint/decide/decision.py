@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire import Utility
+from calamint.acquire import AcquisitionFunction
 from calamint.arrays import Array
 from calamint.decide.blas_threads import single_threaded
 from calamint.decide.clock import Clock
@@ -153,7 +153,7 @@ def _by_full_update(given: _Given, model: Model) -> tuple[State, Selection]:
         observations.jobs,
         version,
         fit.start,
-        fit.belief.hyperparameters(),
+        fit.surrogate.hyperparameters(),
         ended=clock.now(),
         seconds=selection.stage_seconds["total"],
     )
@@ -179,22 +179,22 @@ def _select(
     kind: UpdateKind,
 ) -> Selection:
     """The best job of all competing tasks, and what the best of each is worth."""
-    problem, utility = given.modelled.problem, update.utility
+    problem, acq_function = given.modelled.problem, update.acq_function
     competitors = [
         Competitor(task, _weights(given, task), update.costs[task], _chance(given, update, task))
         for task in given.competing
     ]
-    found = maximise(utility, competitors, problem.space, near, given.rng, effort)
+    found = maximise(acq_function, competitors, problem.space, near, given.rng, effort)
     found = [each for each in found if not math.isnan(each.score)]
     if not found:
-        raise FloatingPointError("the utility is not a number anywhere")
+        raise FloatingPointError("the acquisition function is not a number anywhere")
     best = max(found, key=lambda each: (each.score, -each.cost, -_measured(given, each)))
     given.clock.decided(kind)
     stopwatch.lap("maximise")
     bits, unit = {}, 1.0
-    if utility.nats:
+    if acq_function.in_nats:
         unit = math.log(2)
-        gains = in_bits(utility, problem, best.point)
+        gains = in_bits(acq_function, problem, best.point)
         measures = problem.tasks[best.task].measures
         bits = {name: float(gains[name][0]) for name in measures if name in gains}
     scores = {each.task: each.score / unit for each in found}
@@ -202,8 +202,8 @@ def _select(
 
 
 def _weights(given: _Given, task: str) -> Array:
-    """(S,) which shares of the utility a task is worth."""
-    if not given.settings.acquisition.separable:
+    """(S,) which shares of the acquisition function a task is worth."""
+    if not given.settings.acquisition.supports_decoupled:
         return np.ones(1)
     problem = given.modelled.problem
     return np.array([float(name in problem.tasks[task].measures) for name in problem.functions])
@@ -221,9 +221,9 @@ def _measured(given: _Given, best: BestJob) -> int:
     return sum(len(given.modelled.data[name]) for name in measures)
 
 
-def in_bits(utility: Utility, problem: Problem, x: Array) -> dict[str, Array]:
+def in_bits(acq_function: AcquisitionFunction, problem: Problem, x: Array) -> dict[str, Array]:
     """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
-    gains = utility.shares(np.atleast_2d(x)) / math.log(2)
+    gains = acq_function.contributions(np.atleast_2d(x)) / math.log(2)
     return {
         name: gains[:, index]
         for index, name in enumerate(problem.functions)

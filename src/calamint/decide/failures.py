@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from calamint.arrays import Array
 from calamint.decide.observations import Observations
-from calamint.model import Data, FunctionBelief, log_normal_density, probit_score
+from calamint.model import Data, FunctionSurrogate, log_normal_density, probit_score
 from calamint.problem import Constraint, Problem
 
 _LEAST_CHANCE = 0.01  # no region is given up for good
@@ -69,7 +69,7 @@ def _name(problem: Problem, task: str) -> str:
 class Chance:
     """How likely a task is to work at any input of the cube."""
 
-    function: FunctionBelief
+    function: FunctionSurrogate
 
     def at(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
@@ -77,11 +77,13 @@ class Chance:
 
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
-        mean, variance, mean_x, variance_x = self.function.process.moments_gradient(x)
+        mean, variance, mean_gradient, variance_gradient = (
+            self.function.posterior.mean_variance_gradient(x)
+        )
         t, t_mean, t_variance = probit_score(mean, variance)
         chance = ndtr(t).mean(0)
-        slope = np.exp(log_normal_density(t))[..., None] * (
-            mean_x * t_mean[..., None] + variance_x * t_variance[..., None]
+        derivative = np.exp(log_normal_density(t))[..., None] * (
+            mean_gradient * t_mean[..., None] + variance_gradient * t_variance[..., None]
         )
-        gradient = np.where((chance > _LEAST_CHANCE)[:, None], slope.mean(0), 0.0)
+        gradient = np.where((chance > _LEAST_CHANCE)[:, None], derivative.mean(0), 0.0)
         return np.maximum(chance, _LEAST_CHANCE), gradient

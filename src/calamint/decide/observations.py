@@ -41,7 +41,7 @@ class Observations:
         pending: Jobs that have not ended, by number.
         design: Which inputs of the initial design each task was given.
         retries: Jobs to try again; `tries` is how often those that were, by number.
-        passed_over: How often in a row each task could not start for want of a resource.
+        times_blocked: How often in a row each task could not start for want of a resource.
         jobs: How many there were in all.
         version: Counts results.
     """
@@ -55,7 +55,7 @@ class Observations:
     design: Design = field(default_factory=Design)
     retries: tuple[Retry, ...] = ()
     tries: Mapping[int, int] = field(default_factory=dict)
-    passed_over: Mapping[str, int] = field(default_factory=dict)
+    times_blocked: Mapping[str, int] = field(default_factory=dict)
     jobs: int = 0
     version: int = 0
 
@@ -91,11 +91,11 @@ class Observations:
             left = tuple(retry for retry in self.retries if retry is not first)
             tries = {**self.tries, job.number: first.tries}
             booked = replace(booked, retries=left, tries=tries)
-        passed_over = Counter(self.passed_over)
+        times_blocked = Counter(self.times_blocked)
         if free is not None:
-            passed_over.update(blocked(problem.graph, free))
-        passed_over[job.task] = 0
-        return replace(booked, passed_over=passed_over)
+            times_blocked.update(blocked(problem.graph, free))
+        times_blocked[job.task] = 0
+        return replace(booked, times_blocked=times_blocked)
 
     def next_retry(self, competing: Iterable[str]) -> Suggestion | None:
         """The job to try again, of the first of these tasks that has one."""

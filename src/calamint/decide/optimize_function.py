@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from calamint.acquire import Acquisition
-from calamint.checks import whole
+from calamint.checks import check_integer
 from calamint.decide.optimizer import Optimizer
 from calamint.decide.records import Recommendation, Suggestion
 from calamint.errors import ProblemError, ResultError
@@ -87,7 +87,7 @@ def optimize(
         raise ProblemError(
             f"function is {function!r}: write a function of the parameters (a dict)."
         )
-    whole(evaluations, "evaluations", 1)
+    check_integer(evaluations, "evaluations", 1)
     optimizer = Optimizer(problem, acquisition, model, seed)
     last: Exception | None = None
     for _ in range(evaluations):

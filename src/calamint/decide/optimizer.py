@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import Acquisition, Information, Utility
+from calamint.acquire import Acquisition, AcquisitionFunction, Information
 from calamint.arrays import Array
 from calamint.decide.capacity import competing_tasks, free_capacity
 from calamint.decide.clock import Clock
@@ -149,8 +149,8 @@ class Optimizer:
         Args:
             free: How many more jobs each resource can take.
         """
-        passed_over = self.observations.passed_over
-        return competing_tasks(self.problem.graph, free, passed_over, resource, task)
+        times_blocked = self.observations.times_blocked
+        return competing_tasks(self.problem.graph, free, times_blocked, resource, task)
 
     def decide(
         self, competing: Mapping[str, tuple[str, ...]]
@@ -337,7 +337,7 @@ class Optimizer:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
         return self.query().information()
 
-    def utility(self, acquisition: str | Acquisition) -> Utility:
+    def acquisition_function(self, acquisition: str | Acquisition) -> AcquisitionFunction:
         """Evaluate any acquisition under the current model, pending jobs included.
 
         Args:
@@ -347,7 +347,7 @@ class Optimizer:
         Returns:
             A function of points of the unit cube, with gradients.
         """
-        return self.query().utility(read_acquisition(acquisition))
+        return self.query().acquisition_function(read_acquisition(acquisition))
 
     def recommend(
         self,

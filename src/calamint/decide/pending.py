@@ -5,21 +5,23 @@ from collections.abc import Iterable
 import numpy as np
 
 from calamint.decide.records import Suggestion
-from calamint.model import Belief
+from calamint.model import Surrogate
 from calamint.problem import Problem
 
 
 def with_pending(
-    belief: Belief,
+    surrogate: Surrogate,
     problem: Problem,
     pending: Iterable[Suggestion],
     fantasies: int,
     rng: np.random.Generator,
-) -> Belief:
-    """The belief as if every pending job had found what is expected of it (the Kriging believer),
-    or, with more than one fantasy, results drawn under each."""
-    belief = belief.repeated(fantasies)
+) -> Surrogate:
+    """The surrogate conditioned on fantasies of the pending jobs.
+
+    One fantasy is the mean (the Kriging believer); several are drawn from the posterior.
+    """
+    surrogate = surrogate.repeated(fantasies)
     for job in pending:
         measures = problem.tasks[job.task].measures
-        belief = belief.fantasize(job.point, measures, rng if fantasies > 1 else None)
-    return belief
+        surrogate = surrogate.fantasize(job.point, measures, rng if fantasies > 1 else None)
+    return surrogate

@@ -10,9 +10,9 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from calamint.acquire import PESC, Acquisition, Information, Utility
+from calamint.acquire import PESC, Acquisition, AcquisitionFunction, Information
 from calamint.arrays import Array
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.decide.blas_threads import single_threaded
 from calamint.decide.clock import Clock
 from calamint.decide.decision import in_bits
@@ -23,9 +23,9 @@ from calamint.decide.recommend import constrained_optimum
 from calamint.decide.records import Recommendation, met, near_points, rank
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
-from calamint.decide.update import fitted, imagined_belief, incumbent_of, model_rungs
+from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_rungs
 from calamint.errors import CalamintError, ProblemError, ResultError
-from calamint.model import Belief, Model, feasibility
+from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
 
 
@@ -49,7 +49,9 @@ class Prediction:
 
     def __getitem__(self, name: str) -> FunctionPrediction:
         if name not in self.functions:
-            raise ProblemError(f"the prediction has no {name!r}: {nearest(name, self.functions)}")
+            raise ProblemError(
+                f"the prediction has no {name!r}: {did_you_mean(name, self.functions)}"
+            )
         return self.functions[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -76,7 +78,7 @@ class Query:
     settings: Settings
     state: State
     observations: Observations
-    belief: Belief
+    surrogate: Surrogate
 
     @staticmethod
     @single_threaded
@@ -93,10 +95,10 @@ class Query:
         found, warnings = first_that_works(model_rungs(settings.model, fit_model))
         if found is not None:
             state = replace(state, fit=found)
-            return Query(given, settings, state, observations, found.belief)
+            return Query(given, settings, state, observations, found.surrogate)
         if state.update is None:
             raise CalamintError(f"no model can be fitted to what was measured: {warnings[-1]}.")
-        last = state.update.belief.extended(given.data)
+        last = state.update.surrogate.extended(given.data)
         return Query(given, settings, state, observations, last)
 
     def _rng(self, *stream: int) -> np.random.Generator:
@@ -105,17 +107,17 @@ class Query:
 
     @single_threaded
     def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, deviation and probability of meeting the limits at one input."""
-        stated, belief = self.modelled.stated, self.belief
+        """Mean, std and probability of meeting the limits at one input."""
+        stated, surrogate = self.modelled.stated, self.surrogate
         point = stated.space.encode(params)[None]
         functions = {}
-        for name, function in belief.functions.items():
-            mean, deviation = (float(moment[0]) for moment in function.mixture(point))
+        for name, function in surrogate.functions.items():
+            mean, std = (float(moment[0]) for moment in function.mixture(point))
             probability = None
             if name != stated.objective.name:
-                probability = float(feasibility.probability_of(belief, name, point)[0])
-            functions[name] = FunctionPrediction(mean, deviation, probability)
-        return Prediction(functions, float(feasibility.probability(belief, point)[0]))
+                probability = float(feasibility.probability_of(surrogate, name, point)[0])
+            functions[name] = FunctionPrediction(mean, std, probability)
+        return Prediction(functions, float(feasibility.probability(surrogate, point)[0]))
 
     @single_threaded
     def gains(self, points: Any) -> dict[str, Array]:
@@ -126,21 +128,21 @@ class Query:
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
         method = self.settings.acquisition
-        utility = self.utility(method if isinstance(method, PESC) else PESC())
-        assert isinstance(utility, Information)
-        return utility
+        acq_function = self.acquisition_function(method if isinstance(method, PESC) else PESC())
+        assert isinstance(acq_function, Information)
+        return acq_function
 
     @single_threaded
-    def utility(self, method: Acquisition) -> Utility:
+    def acquisition_function(self, method: Acquisition) -> AcquisitionFunction:
         """What any acquisition makes of what is believed, pending jobs included."""
         method.check(self.modelled.stated)
         observations, settings = self.observations, self.settings
         rng = self._rng(len(observations.pending), 3)
         incumbent = incumbent_of(
-            self.belief, self.modelled, settings, observations, rng, method.improves
+            self.surrogate, self.modelled, settings, observations, rng, method.uses_incumbent_value
         )
-        imagined = imagined_belief(self.belief, self.modelled, settings, observations, rng)
-        return method.prepare(imagined, incumbent, rng)
+        imagined = fantasized_surrogate(self.surrogate, self.modelled, settings, observations, rng)
+        return method.build(imagined, incumbent, rng)
 
     @single_threaded
     def recommend(self, delta: float, kind: Literal["believed", "observed"]) -> Recommendation:
@@ -151,8 +153,8 @@ class Query:
             raise ProblemError(f"kind is {kind!r}: write 'believed' or 'observed'.")
         stated = self.modelled.stated
         near = near_points(stated, self.observations.history)
-        optimum = constrained_optimum(self.belief, near, delta, self._rng(2))
-        objective = self.belief.objective.scaling.outward(np.array(optimum.objective))
+        optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
+        objective = self.surrogate.objective.scaling.outward(np.array(optimum.objective))
         return Recommendation(
             stated.space.decode(optimum.point),
             float(objective),
@@ -166,7 +168,7 @@ class Query:
         if not history:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         points = np.array([record.point for record in history])
-        log_probability = feasibility.log_probability(self.belief, points)
+        log_probability = feasibility.log_probability(self.surrogate, points)
         whole = [
             index
             for index, record in enumerate(history)

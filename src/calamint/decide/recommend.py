@@ -22,7 +22,7 @@ from scipy.special import logsumexp, ndtri, ndtri_exp
 from calamint.acquire import candidate_points, first_apart
 from calamint.arrays import Array, Index
 from calamint.decide.ascend import ascend, discrete_neighbours
-from calamint.model import Belief, feasibility, log_normal_density
+from calamint.model import Surrogate, feasibility, log_normal_density
 
 _STARTS = 3
 _DISTANCE = 0.02
@@ -43,56 +43,58 @@ class Optimum:
 
 
 def constrained_optimum(
-    belief: Belief, near: Array, delta: float, rng: np.random.Generator, fine: bool = True
+    surrogate: Surrogate, near: Array, delta: float, rng: np.random.Generator, fine: bool = True
 ) -> Optimum:
     """Search the whole space; `near` (k, D) are points worth a closer look, such as the data.
 
     Without `fine`, the best of some candidates will do.
     """
     if fine:
-        candidates = candidate_points(belief.problem.space, _CANDIDATES, near, rng)
+        candidates = candidate_points(surrogate.problem.space, _CANDIDATES, near, rng)
     else:
-        candidates = candidate_points(belief.problem.space, _ROUGH_CANDIDATES, near[:5], rng)
-    objective = belief.expected_objective(candidates)
-    probability = feasibility.probability(belief, candidates)
+        candidates = candidate_points(surrogate.problem.space, _ROUGH_CANDIDATES, near[:5], rng)
+    objective = surrogate.expected_objective(candidates)
+    probability = feasibility.probability(surrogate, candidates)
     feasible = probability >= 1 - delta
     if not feasible.any() and not fine:
-        return _evaluated(belief, candidates[int(np.argmax(probability))], delta)
+        return _evaluated(surrogate, candidates[int(np.argmax(probability))], delta)
     if not feasible.any():
-        return _most_probable(belief, candidates, probability, delta)
+        return _most_probable(surrogate, candidates, probability, delta)
     ranked = np.flatnonzero(feasible)[np.argsort(objective[feasible], kind="stable")]
-    best = _evaluated(belief, candidates[ranked[0]], delta)
+    best = _evaluated(surrogate, candidates[ranked[0]], delta)
     if not fine:
         return best
     for start in candidates[first_apart(candidates, ranked, _STARTS, _DISTANCE)]:
-        best = _better(best, _polish(belief, start, delta, _margins(belief, delta)))
-    probit = _probit(belief, delta)
-    best = _better(best, _polish(belief, best.point, delta, probit))
+        best = _better(best, _polish(surrogate, start, delta, _margins(surrogate, delta)))
+    probit = _probit(surrogate, delta)
+    best = _better(best, _polish(surrogate, best.point, delta, probit))
     for _ in range(_SPRAYS):
-        sprayed = _best_of_spray(belief, best, delta, rng)
+        sprayed = _best_of_spray(surrogate, best, delta, rng)
         if sprayed.objective >= best.objective:
             break
-        best = _better(sprayed, _polish(belief, sprayed.point, delta, probit))
-    return _settle(belief, best, delta)
+        best = _better(sprayed, _polish(surrogate, sprayed.point, delta, probit))
+    return _settle(surrogate, best, delta)
 
 
 def _better(one: Optimum, other: Optimum) -> Optimum:
     return other if other.confident and other.objective < one.objective else one
 
 
-def _evaluated(belief: Belief, point: Array, delta: float) -> Optimum:
-    objective = float(belief.expected_objective(point[None])[0])
-    probability = float(feasibility.probability(belief, point[None])[0])
+def _evaluated(surrogate: Surrogate, point: Array, delta: float) -> Optimum:
+    objective = float(surrogate.expected_objective(point[None])[0])
+    probability = float(feasibility.probability(surrogate, point[None])[0])
     return Optimum(point, objective, probability, probability >= 1 - delta)
 
 
-def _most_probable(belief: Belief, candidates: Array, probability: Array, delta: float) -> Optimum:
+def _most_probable(
+    surrogate: Surrogate, candidates: Array, probability: Array, delta: float
+) -> Optimum:
     """Climb to the most probably feasible input; it may turn out to be feasible enough."""
     order = np.argsort(-probability, kind="stable")
     starts = candidates[first_apart(candidates, order, _STARTS, _DISTANCE)]
 
     def log_probability(_: Index, x: Array) -> tuple[Array, Array]:
-        values, gradients = feasibility.log_probability_by_sample_gradient(belief, x)
+        values, gradients = feasibility.log_probability_by_sample_gradient(surrogate, x)
         highest = values.max(0)
         shares = np.exp(values - highest)
         total = shares.sum(0)
@@ -101,97 +103,99 @@ def _most_probable(belief: Belief, candidates: Array, probability: Array, delta:
             np.einsum("mn,mnd->nd", shares / total, gradients),
         )
 
-    points, values_there = ascend(log_probability, starts, belief.problem.space, 50)
-    return _evaluated(belief, points[int(np.argmax(values_there))], delta)
+    points, values_there = ascend(log_probability, starts, surrogate.problem.space, 50)
+    return _evaluated(surrogate, points[int(np.argmax(values_there))], delta)
 
 
 def _best_of_spray(
-    belief: Belief, best: Optimum, delta: float, rng: np.random.Generator
+    surrogate: Surrogate, best: Optimum, delta: float, rng: np.random.Generator
 ) -> Optimum:
     """The best of many points around the best: solvers stop at kinks, and close to the data the
-    deviation has one at every measurement."""
+    std has one at every measurement."""
     shape = (100, len(best.point))
     around = [best.point + radius * rng.standard_normal(shape) for radius in (0.03, 0.003, 3e-4)]
     points = np.clip(np.vstack(around), 0, 1)
-    points[:, ~belief.problem.space.continuous] = best.point[~belief.problem.space.continuous]
-    good = points[feasibility.probability(belief, points) >= 1 - delta]
+    points[:, ~surrogate.problem.space.continuous] = best.point[~surrogate.problem.space.continuous]
+    good = points[feasibility.probability(surrogate, points) >= 1 - delta]
     if len(good) == 0:
         return best
     return _better(
-        best, _evaluated(belief, good[np.argmin(belief.expected_objective(good))], delta)
+        best, _evaluated(surrogate, good[np.argmin(surrogate.expected_objective(good))], delta)
     )
 
 
-# A solver's constraints: values (k,) that must not be negative and their slopes (k, D) at a point
-# (1, D).
+# A solver's constraints: values (k,) that must not be negative, and their gradients (k, D), at a
+# point (1, D).
 Conditions = Callable[[Array], tuple[Array, Array]]
 
 
-def _margins(belief: Belief, delta: float) -> Conditions:
-    """Each limit's distance from mean ± z·deviation: smooth, and safe where deviations are tiny.
+def _margins(surrogate: Surrogate, delta: float) -> Conditions:
+    """Each limit's distance from mean ± z·std: smooth, and safe where stds are tiny.
 
     Moments are those of the mixture over samples, so this only approximates the joint probability.
     """
     z = float(ndtri(1 - delta))
 
     def conditions(point: Array) -> tuple[Array, Array]:
-        values, slopes = [], []
-        for function in belief.constraints:
-            mean, variance, mean_x, variance_x = function.process.moments_gradient(point)
-            centre, centre_x = mean.mean(), mean_x.mean(0)[0]
+        values, derivatives = [], []
+        for function in surrogate.constraints:
+            mean, variance, mean_gradient, variance_gradient = (
+                function.posterior.mean_variance_gradient(point)
+            )
+            centre, centre_x = mean.mean(), mean_gradient.mean(0)[0]
             spread = np.sqrt(variance.mean() + mean.var())
-            apart = (mean - centre)[:, 0, None] * mean_x[:, 0]
-            spread_x = (0.5 * variance_x.mean(0)[0] + apart.mean(0)) / spread
+            apart = (mean - centre)[:, 0, None] * mean_gradient[:, 0]
+            spread_x = (0.5 * variance_gradient.mean(0)[0] + apart.mean(0)) / spread
             if np.isfinite(function.low):
                 values.append(centre - z * spread - function.low)
-                slopes.append(centre_x - z * spread_x)
+                derivatives.append(centre_x - z * spread_x)
             if np.isfinite(function.high):
                 values.append(function.high - centre - z * spread)
-                slopes.append(-centre_x - z * spread_x)
-        return np.array(values), np.array(slopes)
+                derivatives.append(-centre_x - z * spread_x)
+        return np.array(values), np.array(derivatives)
 
     return conditions
 
 
-def _probit(belief: Belief, delta: float) -> Conditions:
+def _probit(surrogate: Surrogate, delta: float) -> Conditions:
     """The probit of the joint probability, which is exactly what has to be met.
 
-    Under one sample and one limit it is the margin in deviations, nearly linear, where the
+    Under one sample and one limit it is the margin in stds, nearly linear, where the
     probability itself saturates.
     """
     wanted = float(ndtri(1 - delta))
 
     def conditions(point: Array) -> tuple[Array, Array]:
-        log_each, slopes = feasibility.log_probability_by_sample_gradient(belief, point)
+        log_each, derivatives = feasibility.log_probability_by_sample_gradient(surrogate, point)
         total = logsumexp(log_each[:, 0])
         # A probability of one has no probit: stop short of it.
         log_joint = np.minimum(total - np.log(len(log_each)), -1e-15)
         probit = ndtri_exp(log_joint)
         scale = np.exp(log_joint - log_normal_density(probit))
-        slope = scale * (np.exp(log_each[:, 0] - total) @ slopes[:, 0])
-        return np.array([probit - wanted]), slope[None]
+        derivative = scale * (np.exp(log_each[:, 0] - total) @ derivatives[:, 0])
+        return np.array([probit - wanted]), derivative[None]
 
     return conditions
 
 
-def _polish(belief: Belief, start: Array, delta: float, conditions: Conditions) -> Optimum:
+def _polish(surrogate: Surrogate, start: Array, delta: float, conditions: Conditions) -> Optimum:
     """A constrained local solver from a point that is feasible enough."""
-    best = _evaluated(belief, start, delta)
-    found = _evaluated(belief, _solve(belief, start, conditions), delta)
+    best = _evaluated(surrogate, start, delta)
+    found = _evaluated(surrogate, _solve(surrogate, start, conditions), delta)
     if found.confident:
         return _better(best, found)
     # The solver stopped just outside: step back towards where it came from.
     for share in (1e-6, 1e-4, 1e-3, 0.01, 0.1):
-        back = _evaluated(belief, found.point + share * (start - found.point), delta)
+        back = _evaluated(surrogate, found.point + share * (start - found.point), delta)
         if back.confident:
             return _better(best, back)
     return best
 
 
-def _solve(belief: Belief, start: Array, conditions: Conditions) -> Array:
+def _solve(surrogate: Surrogate, start: Array, conditions: Conditions) -> Array:
     from scipy.optimize import minimize
 
-    moving = np.flatnonzero(belief.problem.space.continuous)
+    moving = np.flatnonzero(surrogate.problem.space.continuous)
     if len(moving) == 0:
         return start
 
@@ -201,13 +205,15 @@ def _solve(belief: Belief, start: Array, conditions: Conditions) -> Array:
         return point[None]
 
     def objective(free: Array) -> tuple[float, Array]:
-        mean, _, mean_x, _ = belief.objective.process.moments_gradient(place(free))
-        return float(mean.mean()), mean_x.mean(0)[0, moving]
+        mean, _, mean_gradient, _ = surrogate.objective.posterior.mean_variance_gradient(
+            place(free)
+        )
+        return float(mean.mean()), mean_gradient.mean(0)[0, moving]
 
-    @lru_cache(maxsize=1)  # the solver asks for values and slopes at the same place in turn
+    @lru_cache(maxsize=1)  # the solver asks for values and derivatives at the same place in turn
     def at(coordinates: bytes) -> tuple[Array, Array]:
-        values, slopes = conditions(place(np.frombuffer(coordinates)))
-        return values, slopes[:, moving]
+        values, derivatives = conditions(place(np.frombuffer(coordinates)))
+        return values, derivatives[:, moving]
 
     constraint = {
         "type": "ineq",
@@ -220,19 +226,19 @@ def _solve(belief: Belief, start: Array, conditions: Conditions) -> Array:
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * len(moving),
-        constraints=constraint if belief.constraints else (),
+        constraints=constraint if surrogate.constraints else (),
         options={"maxiter": 30, "ftol": 1e-8},
     )
     return place(found.x)[0] if np.all(np.isfinite(found.x)) else start
 
 
-def _settle(belief: Belief, best: Optimum, delta: float) -> Optimum:
+def _settle(surrogate: Surrogate, best: Optimum, delta: float) -> Optimum:
     """Try neighbouring integers and other options until none is better."""
     for _ in range(20):
         tried = [
-            _polish(belief, neighbour, delta, _margins(belief, delta))
-            for neighbour in discrete_neighbours(belief.problem.space, best.point)
-            if feasibility.probability(belief, neighbour[None])[0] >= 1 - delta
+            _polish(surrogate, neighbour, delta, _margins(surrogate, delta))
+            for neighbour in discrete_neighbours(surrogate.problem.space, best.point)
+            if feasibility.probability(surrogate, neighbour[None])[0] >= 1 - delta
         ]
         better = [found for found in tried if found.confident and found.objective < best.objective]
         if not better:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calamint.checks import finite, nearest, shown
+from calamint.checks import did_you_mean, finite, shown
 from calamint.errors import ResultError
 
 Value = float | tuple[float, float]
@@ -28,7 +28,7 @@ def read_values(
     for name in values:
         if name not in names:
             raise ResultError(
-                f"values has {name!r}, which is not measured here: {nearest(str(name), names)}"
+                f"values has {name!r}, which is not measured here: {did_you_mean(str(name), names)}"
             )
     if not values:
         raise ResultError(f"values is empty: write at least one, such as {example}.")
@@ -79,10 +79,10 @@ def _read(name: str, value: object) -> tuple[float, float]:
         )
     if error is None:
         return number, math.nan
-    deviation = finite(error)
-    if deviation is None or deviation < 0 or not math.isfinite(deviation * deviation):
+    std = finite(error)
+    if std is None or std < 0 or not math.isfinite(std * std):
         raise ResultError(
             f"values[{name!r}] has the standard error {shown(error)}:"
             " write a number that is not negative, nor too large to square."
         )
-    return number, deviation**2
+    return number, std**2

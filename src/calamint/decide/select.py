@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from calamint.acquire import Utility, candidate_points, first_apart, mixtures
+from calamint.acquire import AcquisitionFunction, candidate_points, first_apart, mixtures
 from calamint.arrays import Array, Index
 from calamint.decide.ascend import ascend, discrete_neighbours
 from calamint.decide.failures import Chance
@@ -36,8 +36,8 @@ _FULLY = 5
 @final
 @dataclass(frozen=True)
 class Competitor:
-    """A task in the competition: the weights of the utility's shares (S,), its cost model, and how
-    likely it is to work, if it has failed before."""
+    """A task that competes: the weights (S,) of the contributions that it is worth, its cost model,
+    and its probability of success if it has failed before."""
 
     task: str
     weights: Array
@@ -51,12 +51,12 @@ class Competitor:
 
     def cost_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
-        cost, slope = self.cost_model.with_gradient(x)
+        cost, derivative = self.cost_model.with_gradient(x)
         if self.chance is None:
-            return cost, slope
+            return cost, derivative
         chance, chance_x = self.chance.with_gradient(x)
         cost = cost / chance
-        return cost, (slope - cost[:, None] * chance_x) / chance[:, None]
+        return cost, (derivative - cost[:, None] * chance_x) / chance[:, None]
 
 
 @final
@@ -71,7 +71,7 @@ class BestJob:
 
 
 def maximise(
-    utility: Utility,
+    acq_function: AcquisitionFunction,
     competitors: Sequence[Competitor],
     space: Space,
     near: Array,
@@ -82,26 +82,26 @@ def maximise(
 
     near  (k, D) points whose neighbourhoods deserve a closer look
     """
-    competition = _Competition(utility, competitors)
-    points = utility.points
-    if utility.where is not None:
+    competition = _Competition(acq_function, competitors)
+    points = acq_function.finite_set
+    if acq_function.input_chooser is not None:
         everything = Competitor("", np.ones(1), FixedCost(1.0))
-        (place,) = maximise(utility.where, [everything], space, near, rng, effort)
+        (place,) = maximise(acq_function.input_chooser, [everything], space, near, rng, effort)
         points = place.point[None]
     if points is not None:
-        scores = competition.scores(points, utility.shares(points))
+        scores = competition.scores(points, acq_function.contributions(points))
         best = scores.argmax(axis=1)
         return [competition.found(t, points[i], scores[t, i]) for t, i in enumerate(best)]
     candidates = candidate_points(space, effort.candidates, near, rng)
-    if len(utility.near):
+    if len(acq_function.start_points):
         candidates = candidates[effort.candidates // 2 :]
-        mixed = mixtures(utility.near, effort.candidates // 3, rng)
+        mixed = mixtures(acq_function.start_points, effort.candidates // 3, rng)
         candidates = np.vstack([candidates, space.snap(mixed)])
-    roughly = competition.scores(candidates, utility.screen(candidates))
+    roughly = competition.scores(candidates, acq_function.screening_values(candidates))
     most = -(-effort.candidates // _FULLY) // len(competitors) + effort.starts
     order = np.argsort(-roughly, axis=1, kind="stable")[:, :most]
     candidates = candidates[np.unique(order)]
-    fully = competition.scores(candidates, utility.shares(candidates))
+    fully = competition.scores(candidates, acq_function.contributions(candidates))
     chosen = [_distinct_best(row, candidates, effort.starts) for row in fully]
     which = np.repeat(np.arange(len(competitors)), [len(starts) for starts in chosen])
     starts = candidates[np.concatenate(chosen)]
@@ -121,29 +121,31 @@ def maximise(
 class _Competition:
     """What each competitor is worth at each input, for its cost."""
 
-    def __init__(self, utility: Utility, competitors: Sequence[Competitor]) -> None:
-        self.utility, self.competitors = utility, competitors
+    def __init__(
+        self, acq_function: AcquisitionFunction, competitors: Sequence[Competitor]
+    ) -> None:
+        self.acq_function, self.competitors = acq_function, competitors
         self.weights = np.array([competitor.weights for competitor in competitors])
 
-    def scores(self, x: Array, shares: Array) -> Array:
+    def scores(self, x: Array, contributions: Array) -> Array:
         """(n, D), (n, S) -> (T, n)"""
-        values = self.weights @ shares.T
+        values = self.weights @ contributions.T
         costs = np.array([competitor.cost(x) for competitor in self.competitors])
-        if self.utility.logarithmic:
+        if self.acq_function.log_scale:
             return values - np.log(costs)
         return np.where(values > 0, values / costs, values * costs)
 
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, competitor: Index, x: Array) -> tuple[Array, Array]:
         """Competitors (n,) at inputs (n, D) -> (n,) and gradients (n, D)."""
-        value, gradient = self.utility.weighted(x, self.weights[which])
-        cost, cost_x = np.empty(len(x)), np.empty(x.shape)
-        for t in np.unique(which):
-            own = which == t
-            cost[own], cost_x[own] = self.competitors[t].cost_gradient(x[own])
-        relative = cost_x / cost[:, None]
-        if self.utility.logarithmic:
+        value, gradient = self.acq_function.weighted_gradient(x, self.weights[competitor])
+        cost, cost_gradient = np.empty(len(x)), np.empty(x.shape)
+        for t in np.unique(competitor):
+            own = competitor == t
+            cost[own], cost_gradient[own] = self.competitors[t].cost_gradient(x[own])
+        relative = cost_gradient / cost[:, None]
+        if self.acq_function.log_scale:
             return value - np.log(cost), gradient - relative
-        # What is worth less than nothing is no better for costing more.
+        # A negative value must not become better by costing more.
         sign = np.where(value > 0, -1.0, 1.0)
         factor = cost**sign
         value = value * factor
@@ -161,7 +163,7 @@ class _Competition:
             neighbours = discrete_neighbours(space, point)
             if len(neighbours) == 0:
                 break
-            values = self.scores(neighbours, self.utility.shares(neighbours))[t]
+            values = self.scores(neighbours, self.acq_function.contributions(neighbours))[t]
             best = int(np.argmax(values))
             if not values[best] > score:
                 break

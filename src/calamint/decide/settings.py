@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from calamint.acquire import ACQUISITIONS, EICD, PESC, Acquisition
-from calamint.checks import finite, nearest, whole
+from calamint.checks import check_integer, did_you_mean, finite
 from calamint.errors import ProblemError
 from calamint.model import Model, check_costs, check_known
 from calamint.problem import Problem
@@ -58,13 +58,13 @@ class Settings:
         pause = finite(self.pause)
         given = {
             "acquisition": read_acquisition(self.acquisition),
-            "seed": whole(self.seed, "seed", 0),
-            "initial": None if self.initial is None else whole(self.initial, "initial", 0),
+            "seed": check_integer(self.seed, "seed", 0),
+            "initial": None if self.initial is None else check_integer(self.initial, "initial", 0),
             "delta": read_delta(self.delta),
             "rationality": _read_rationality(self.rationality),
-            "fantasies": whole(self.fantasies, "fantasies", 1),
+            "fantasies": check_integer(self.fantasies, "fantasies", 1),
             "couple": bool(self.couple),
-            "retries": whole(self.retries, "retries", 0),
+            "retries": check_integer(self.retries, "retries", 0),
             "pause": pause,
         }
         if not isinstance(self.model, Model):
@@ -99,8 +99,8 @@ class Settings:
         check_costs(problem)
         self.acquisition.check(problem)
         parts = [task for task in problem.tasks if not measures_all(problem, task)]
-        if parts and not self.acquisition.separable:
-            able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.separable]
+        if parts and not self.acquisition.supports_decoupled:
+            able = [repr(name) for name, kind in ACQUISITIONS.items() if kind.supports_decoupled]
             raise ProblemError(
                 f"acquisition is {self.acquisition.name!r}, which cannot value task {parts[0]!r}"
                 f" that measures only some functions: write one of {', '.join(able)},"
@@ -142,7 +142,7 @@ def read_acquisition(acquisition: str | Acquisition) -> Acquisition:
     if isinstance(acquisition, str):
         if acquisition not in ACQUISITIONS:
             raise ProblemError(
-                f"acquisition is {acquisition!r}: {nearest(acquisition, ACQUISITIONS)}"
+                f"acquisition is {acquisition!r}: {did_you_mean(acquisition, ACQUISITIONS)}"
             )
         return ACQUISITIONS[acquisition]()
     if not isinstance(acquisition, Acquisition):
@@ -176,7 +176,7 @@ def _read_rationality(rationality: object) -> Rationality:
 
 def _write_acquisition(acquisition: Acquisition) -> dict[str, Any]:
     if isinstance(acquisition, EICD):
-        return {"name": "eicd", "entropy": acquisition.tells.name}
+        return {"name": "eicd", "entropy": acquisition.task_chooser.name}
     plain = {name: value for name, value in vars(acquisition).items() if isinstance(value, _PLAIN)}
     return {"name": acquisition.name, **plain}
 

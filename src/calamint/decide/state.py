@@ -11,8 +11,8 @@ from calamint.model import Hyperparameters
 from calamint.problem import Problem
 
 if TYPE_CHECKING:
-    from calamint.acquire import Incumbent, Utility
-    from calamint.model import Belief, CostModel, Model
+    from calamint.acquire import AcquisitionFunction, Incumbent
+    from calamint.model import CostModel, Model, Surrogate
 
 FunctionHyperparameters = Mapping[str, Hyperparameters] | None
 
@@ -29,7 +29,7 @@ class Fit:
     version: int
     model: "Model"
     start: FunctionHyperparameters
-    belief: "Belief"
+    surrogate: "Surrogate"
     seconds: float
 
 
@@ -39,16 +39,16 @@ class Update:
     """What an update, full or partial, leaves for the next partial one.
 
     Attributes:
-        belief: Given what was measured.
+        surrogate: Given what was measured.
         imagined: The same, with pending jobs imagined as done.
-        utility: Of the acquisition, under the latter.
+        acq_function: Of the acquisition, under the latter.
         incumbent: Under the former.
         costs: Cost models by task.
     """
 
-    belief: "Belief"
-    imagined: "Belief"
-    utility: "Utility"
+    surrogate: "Surrogate"
+    imagined: "Surrogate"
+    acq_function: "AcquisitionFunction"
     incumbent: "Incumbent"
     costs: Mapping[str, "CostModel"]
 
@@ -110,7 +110,7 @@ class State:
         full, fit, update = self.full, self.fit, self.update
         if full is not None and set(full.after or ()) != set(problem.measured):
             full = update = None
-        if fit is not None and tuple(fit.belief.functions) != problem.functions:
+        if fit is not None and tuple(fit.surrogate.functions) != problem.functions:
             fit = None
         return State(full, fit, update)
 

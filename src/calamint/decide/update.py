@@ -26,7 +26,7 @@ from calamint.decide.recommend import constrained_optimum
 from calamint.decide.records import near_points
 from calamint.decide.settings import Rationality, Settings
 from calamint.decide.state import Fit, State, Update
-from calamint.model import Belief, Model, cost_model, fit
+from calamint.model import Model, Surrogate, cost_model, fit
 
 T = TypeVar("T")
 
@@ -86,8 +86,8 @@ def fitted(
         return last
     begin, start = clock.stopwatch(), state.start(version)
     rng = np.random.default_rng([settings.seed, version, 1])
-    belief = fit(modelled.problem, model, modelled.data, rng, start)
-    return Fit(version, model, start, belief, clock.stopwatch() - begin)
+    surrogate = fit(modelled.problem, model, modelled.data, rng, start)
+    return Fit(version, model, start, surrogate, clock.stopwatch() - begin)
 
 
 def full_update(
@@ -103,12 +103,12 @@ def full_update(
     problem = modelled.problem
     costs = {task: cost_model(task, problem, observations.durations, rng) for task in problem.tasks}
     stopwatch.lap("model", fit.seconds if fitted_before else 0.0)
-    incumbent = incumbent_of(fit.belief, modelled, settings, observations, rng)
+    incumbent = incumbent_of(fit.surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = imagined_belief(fit.belief, modelled, settings, observations, rng)
-    utility = settings.acquisition.prepare(imagined, incumbent, rng)
+    imagined = fantasized_surrogate(fit.surrogate, modelled, settings, observations, rng)
+    acq_function = settings.acquisition.build(imagined, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(fit.belief, imagined, utility, incumbent, costs)
+    return Update(fit.surrogate, imagined, acq_function, incumbent, costs)
 
 
 def partial_update(
@@ -120,21 +120,21 @@ def partial_update(
     stopwatch: Stopwatch,
 ) -> Update:
     """What the last update left, with the new data, under the same hyper-parameters."""
-    belief = last.belief.extended(modelled.data)
+    surrogate = last.surrogate.extended(modelled.data)
     costs = {task: cost.extended(observations.durations[task]) for task, cost in last.costs.items()}
     stopwatch.lap("model")
     incumbent = last.incumbent
-    if settings.acquisition.improves:
-        incumbent = incumbent_of(belief, modelled, settings, observations, rng)
+    if settings.acquisition.uses_incumbent_value:
+        incumbent = incumbent_of(surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = imagined_belief(belief, modelled, settings, observations, rng)
-    utility = settings.acquisition.update(last.utility, imagined, incumbent, rng)
+    imagined = fantasized_surrogate(surrogate, modelled, settings, observations, rng)
+    acq_function = settings.acquisition.update(last.acq_function, imagined, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(belief, imagined, utility, incumbent, costs)
+    return Update(surrogate, imagined, acq_function, incumbent, costs)
 
 
 def incumbent_of(
-    belief: Belief,
+    surrogate: Surrogate,
     modelled: ModelledProblem,
     settings: Settings,
     observations: Observations,
@@ -143,18 +143,18 @@ def incumbent_of(
 ) -> Incumbent:
     """The best point so far; to the last digit if the acquisition compares with its objective."""
     near = near_points(modelled.stated, observations.history)
-    fine = settings.acquisition.improves if exactly is None else exactly
-    optimum = constrained_optimum(belief, near, settings.delta, rng, fine)
+    fine = settings.acquisition.uses_incumbent_value if exactly is None else exactly
+    optimum = constrained_optimum(surrogate, near, settings.delta, rng, fine)
     return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
 
 
-def imagined_belief(
-    belief: Belief,
+def fantasized_surrogate(
+    surrogate: Surrogate,
     modelled: ModelledProblem,
     settings: Settings,
     observations: Observations,
     rng: np.random.Generator,
-) -> Belief:
-    """The belief with pending jobs imagined as done."""
+) -> Surrogate:
+    """The surrogate with pending jobs imagined as done."""
     pending = observations.pending.values()
-    return with_pending(belief, modelled.problem, pending, settings.fantasies, rng)
+    return with_pending(surrogate, modelled.problem, pending, settings.fantasies, rng)

@@ -6,7 +6,6 @@ from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from calamint.model import feasibility
-    from calamint.model.belief import Belief, FunctionBelief
     from calamint.model.bivariate import bivariate_cdf, both_within
     from calamint.model.config import Model
     from calamint.model.costs import SHORTEST, CostModel, FixedCost, check_costs, cost_model
@@ -20,23 +19,24 @@ if TYPE_CHECKING:
         probit_score,
     )
     from calamint.model.known_function import check_known
-    from calamint.model.protocol import CrossMoments, Joint, Process, SamplePaths
+    from calamint.model.protocol import CrossMoments, FunctionPosterior, Joint, SamplePaths
+    from calamint.model.surrogate import FunctionSurrogate, Surrogate
     from calamint.model.transforms import Scaling
 
 __all__ = [
     "SHORTEST",
-    "Belief",
     "CostModel",
     "CrossMoments",
     "Data",
     "FixedCost",
-    "FunctionBelief",
+    "FunctionPosterior",
+    "FunctionSurrogate",
     "Hyperparameters",
     "Joint",
     "Model",
-    "Process",
     "SamplePaths",
     "Scaling",
+    "Surrogate",
     "bivariate_cdf",
     "both_within",
     "check_costs",
@@ -53,7 +53,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "belief": ("Belief", "FunctionBelief"),
+        "surrogate": ("Surrogate", "FunctionSurrogate"),
         "bivariate": ("bivariate_cdf", "both_within"),
         "config": ("Model",),
         "costs": ("SHORTEST", "CostModel", "FixedCost", "check_costs", "cost_model"),
@@ -67,7 +67,7 @@ __getattr__, __dir__ = lazy_exports(
             "probit_score",
         ),
         "known_function": ("check_known",),
-        "protocol": ("CrossMoments", "Joint", "Process", "SamplePaths"),
+        "protocol": ("CrossMoments", "Joint", "FunctionPosterior", "SamplePaths"),
         "transforms": ("Scaling",),
     },
     whole=("feasibility",),

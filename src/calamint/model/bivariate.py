@@ -19,13 +19,13 @@ _CLOSEST = 1 - 1e-12
 
 
 def bivariate_cdf(h: Array, k: Array, rho: Array) -> tuple[Array, Array, Array, Array]:
-    """P(X ≤ h, Y ≤ k) of standard normals with correlation ρ, and its slopes in h, k and ρ.
+    """P(X ≤ h, Y ≤ k) of standard normals with correlation ρ, and its derivatives in h, k and ρ.
 
     By Owen's T function; h and k may be infinite.
     """
     rho = np.clip(rho, -_CLOSEST, _CLOSEST)
     root = np.sqrt((1 - rho) * (1 + rho))
-    # Beyond 38 deviations nothing is left, and infinities would meet each other below.
+    # Beyond 38 stds nothing is left, and infinities would meet each other below.
     h, k = np.clip(h, -38.0, 38.0), np.clip(k, -38.0, 38.0)
     h, k = np.where(h == 0, 1e-300, h), np.where(k == 0, 1e-300, k)
     from_h, from_k = (k - rho * h) / root, (h - rho * k) / root
@@ -33,32 +33,32 @@ def bivariate_cdf(h: Array, k: Array, rho: Array) -> tuple[Array, Array, Array, 
         value = 0.5 * (ndtr(h) + ndtr(k)) - owens_t(h, from_h / h) - owens_t(k, from_k / k)
     value = np.maximum(value - np.where(h * k < 0, 0.5, 0.0), 0.0)
     density_h, density_k = (np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) for z in (h, k))
-    by_rho = density_h * np.exp(-0.5 * from_h**2) / (math.sqrt(2 * math.pi) * root)
-    return value, density_h * ndtr(from_h), density_k * ndtr(from_k), by_rho
+    grad_rho = density_h * np.exp(-0.5 * from_h**2) / (math.sqrt(2 * math.pi) * root)
+    return value, density_h * ndtr(from_h), density_k * ndtr(from_k), grad_rho
 
 
 def both_within(
-    low: float, high: float, means: tuple[Array, Array], deviations: tuple[Array, Array], rho: Array
+    low: float, high: float, means: tuple[Array, Array], stds: tuple[Array, Array], rho: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """P(X and Y are both in [low, high]), and its slopes in X's mean and deviation, and in ρ.
+    """P(X and Y are both in [low, high]), and its derivatives in X's mean and std, and in ρ.
 
     One of the limits is finite, or both.
     """
     if high == math.inf:  # the mirror image has one corner, not four
-        value, by_mean, by_deviation, by_rho = both_within(
-            -high, -low, (-means[0], -means[1]), deviations, rho
+        value, grad_mean, grad_std, grad_rho = both_within(
+            -high, -low, (-means[0], -means[1]), stds, rho
         )
-        return value, -by_mean, by_deviation, by_rho
-    total, by_mean, by_deviation, by_rho = (np.zeros(np.shape(rho)) for _ in range(4))
+        return value, -grad_mean, grad_std, grad_rho
+    total, grad_mean, grad_std, grad_rho = (np.zeros(np.shape(rho)) for _ in range(4))
     edges = [(sign, edge) for sign, edge in ((1.0, high), (-1.0, low)) if edge > -math.inf]
     for sign_x, edge_x in edges:
         for sign_y, edge_y in edges:
-            h = (edge_x - means[0]) / deviations[0]
-            k = (edge_y - means[1]) / deviations[1]
-            value, by_h, _, slope = bivariate_cdf(*np.broadcast_arrays(h, k, rho))
+            h = (edge_x - means[0]) / stds[0]
+            k = (edge_y - means[1]) / stds[1]
+            value, grad_h, _, derivative = bivariate_cdf(*np.broadcast_arrays(h, k, rho))
             sign = sign_x * sign_y
             total += sign * value
-            by_rho += sign * slope
-            by_mean -= sign * by_h / deviations[0]
-            by_deviation -= sign * by_h * h / deviations[0]
-    return np.maximum(total, 0.0), by_mean, by_deviation, by_rho
+            grad_rho += sign * derivative
+            grad_mean -= sign * grad_h / stds[0]
+            grad_std -= sign * grad_h * h / stds[0]
+    return np.maximum(total, 0.0), grad_mean, grad_std, grad_rho

@@ -7,7 +7,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from calamint.checks import finite, nearest, whole
+from calamint.checks import check_integer, did_you_mean, finite
 from calamint.errors import ProblemError
 from calamint.model.data import Data
 from calamint.model.hyperparameters import AMPLITUDE, LENGTHSCALES, MEAN, NOISE, Prior
@@ -48,17 +48,17 @@ class Model:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, str | Mapping):
-            raise ProblemError(f"kernel is {self.kernel!r}: {nearest('', KERNELS)}")
+            raise ProblemError(f"kernel is {self.kernel!r}: {did_you_mean('', KERNELS)}")
         for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
             if not isinstance(name, str) or name not in KERNELS:
-                raise ProblemError(f"kernel is {name!r}: {nearest(str(name), KERNELS)}")
+                raise ProblemError(f"kernel is {name!r}: {did_you_mean(str(name), KERNELS)}")
         ways = ("sampled", "map", "ml")
         if self.hyperparameters not in ways:
             raise ProblemError(
                 f"hyperparameters is {self.hyperparameters!r}:"
-                f" {nearest(str(self.hyperparameters), ways)}"
+                f" {did_you_mean(str(self.hyperparameters), ways)}"
             )
-        object.__setattr__(self, "samples", whole(self.samples, "samples", 1))
+        object.__setattr__(self, "samples", check_integer(self.samples, "samples", 1))
         if isinstance(self.lengthscale, np.ndarray):
             object.__setattr__(self, "lengthscale", self.lengthscale.tolist())
         for field, low, high in _RANGES:
@@ -82,7 +82,7 @@ class Model:
                     if name not in problem.measured:
                         raise ProblemError(
                             f"{field.name} has {name!r}, which no task measures:"
-                            f" {nearest(str(name), problem.measured)}"
+                            f" {did_you_mean(str(name), problem.measured)}"
                         )
         for name in problem.measured:
             scale = _of(self.lengthscale, name)

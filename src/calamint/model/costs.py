@@ -16,7 +16,7 @@ from calamint.model.kernels import KERNELS
 from calamint.model.known_function import called, central_differences
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.map_estimate import most_probable
-from calamint.model.posterior import Posterior
+from calamint.model.posterior import GPPosterior
 from calamint.model.transforms import Scaling
 from calamint.problem import Problem, Space
 
@@ -90,7 +90,7 @@ class DurationModel(CostModel):
     Before any job of the task has finished, every job is expected to take one second.
     """
 
-    posterior: Posterior
+    posterior: GPPosterior
     scaling: Scaling
     space: Space
 
@@ -114,15 +114,15 @@ class DurationModel(CostModel):
         return replace(self, posterior=posterior)
 
     def at(self, x: Array) -> Array:
-        logs = self.scaling.outward(self.posterior.moments(x)[0][0])
+        logs = self.scaling.outward(self.posterior.mean_variance(x)[0][0])
         return np.maximum(np.exp(logs), SHORTEST)
 
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
-        mean, _, mean_x, _ = self.posterior.moments_gradient(x)
+        mean, _, mean_gradient, _ = self.posterior.mean_variance_gradient(x)
         seconds = np.exp(self.scaling.outward(mean[0]))
-        slopes = self.scaling.scale * mean_x[0]
+        derivatives = self.scaling.scale * mean_gradient[0]
         moving = (seconds > SHORTEST)[:, None] & self.space.continuous
-        return np.maximum(seconds, SHORTEST), np.where(moving, seconds[:, None] * slopes, 0.0)
+        return np.maximum(seconds, SHORTEST), np.where(moving, seconds[:, None] * derivatives, 0.0)
 
 
 def check_costs(problem: Problem) -> None:

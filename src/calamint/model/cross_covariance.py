@@ -21,7 +21,7 @@ from calamint.model.hyperparameters import amplitude_squared
 from calamint.model.protocol import CrossMoments
 
 if TYPE_CHECKING:
-    from calamint.model.posterior import Posterior
+    from calamint.model.posterior import GPPosterior
 
 
 @final
@@ -32,7 +32,7 @@ class PosteriorJoint:
     inputs (N + A, D): measured inputs, then the points; solved (M, N, A): K⁻¹ k(X, points)
     """
 
-    posterior: "Posterior"
+    posterior: "GPPosterior"
     inputs: Array
     mean: Array
     variance: Array
@@ -40,8 +40,8 @@ class PosteriorJoint:
     solved: Array
 
     @staticmethod
-    def of(posterior: "Posterior", points: Array, covariance: bool) -> "PosteriorJoint":
-        mean, variance = posterior.moments(points)
+    def of(posterior: "GPPosterior", points: Array, covariance: bool) -> "PosteriorJoint":
+        mean, variance = posterior.mean_variance(points)
         cross = posterior.prior_covariance(posterior.inputs, points)
         white = posterior.inverse_root @ cross
         solved = np.swapaxes(posterior.inverse_root, -1, -2) @ white
@@ -83,36 +83,38 @@ class PosteriorJoint:
             self.solved[samples, :, columns],
         )
 
-    def at(self, x: Array, slopes: bool = False) -> CrossMoments:
+    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:
         posterior = self.posterior
         squared = posterior.distances(x, self.inputs)
         prior = amplitude_squared(posterior.theta)[:, None, None]
-        if slopes:
-            value, slope = posterior.kernel.value_slope(squared)
-            value, slope = prior * value, prior * slope
+        if derivatives:
+            value, derivative = posterior.kernel.value_derivative(squared)
+            value, derivative = prior * value, prior * derivative
         else:
-            value, slope = prior * posterior.kernel.value(squared), np.empty(0)
+            value, derivative = prior * posterior.kernel.value(squared), np.empty(0)
         count = len(posterior.inputs)
         cross = value[..., :count]
         white = cross @ np.swapaxes(posterior.inverse_root, -1, -2)
         mean, variance = posterior.moments_from(cross, white)
-        return CrossMoments(mean, variance, value[..., count:] - cross @ self.solved, slope, white)
+        return CrossMoments(
+            mean, variance, value[..., count:] - cross @ self.solved, derivative, white
+        )
 
     def vjp(
         self,
         x: Array,
         at: CrossMoments,
-        by_mean: Array,
-        by_variance: Array,
-        by_covariance: Array,
+        grad_mean: Array,
+        grad_variance: Array,
+        grad_covariance: Array,
     ) -> Array:
         posterior = self.posterior
         count = len(posterior.inputs)
-        coefficients = np.empty_like(at.slope)
+        coefficients = np.empty_like(at.derivative)
         on_data = coefficients[..., :count]
-        np.matmul(by_covariance, -np.swapaxes(self.solved, -1, -2), out=on_data)
-        on_data += by_mean[..., None] * posterior.weights[:, None, :]
-        on_data -= 2 * by_variance[..., None] * (at.white @ posterior.inverse_root)
-        coefficients[..., count:] = by_covariance
-        coefficients *= at.slope
+        np.matmul(grad_covariance, -np.swapaxes(self.solved, -1, -2), out=on_data)
+        on_data += grad_mean[..., None] * posterior.weights[:, None, :]
+        on_data -= 2 * grad_variance[..., None] * (at.white @ posterior.inverse_root)
+        coefficients[..., count:] = grad_covariance
+        coefficients *= at.derivative
         return posterior.kernel_vjp(coefficients, x, self.inputs).sum(0)

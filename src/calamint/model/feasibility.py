@@ -16,47 +16,51 @@ import numpy as np
 from scipy.special import logsumexp
 
 from calamint.arrays import Array
-from calamint.model.belief import Belief
 from calamint.model.interval_probability import log_probability as log_interval
 from calamint.model.interval_probability import log_probability_gradient as log_interval_gradient
+from calamint.model.surrogate import Surrogate
 
 
-def probability(belief: Belief, x: Array) -> Array:
+def probability(surrogate: Surrogate, x: Array) -> Array:
     """(n, D) -> (n,) that all limits are met."""
-    return np.exp(log_probability(belief, x))
+    return np.exp(log_probability(surrogate, x))
 
 
-def log_probability(belief: Belief, x: Array) -> Array:
+def log_probability(surrogate: Surrogate, x: Array) -> Array:
     """(n, D) -> (n,)"""
-    each = log_probability_by_sample(belief, x)
+    each = log_probability_by_sample(surrogate, x)
     joint: Array = logsumexp(each, axis=0) - math.log(len(each))
     return np.minimum(joint, 0.0)
 
 
-def log_probability_by_sample(belief: Belief, x: Array) -> Array:
+def log_probability_by_sample(surrogate: Surrogate, x: Array) -> Array:
     """(n, D) -> (M, n) that all limits are met, under each hyper-parameter sample."""
-    total = np.zeros((belief.samples, len(x)))
-    for function in belief.constraints:
-        total += log_interval(*function.process.moments(x), function.low, function.high)
+    total = np.zeros((surrogate.samples, len(x)))
+    for function in surrogate.constraints:
+        total += log_interval(*function.posterior.mean_variance(x), function.low, function.high)
     return total
 
 
-def log_probability_by_sample_gradient(belief: Belief, x: Array) -> tuple[Array, Array]:
+def log_probability_by_sample_gradient(surrogate: Surrogate, x: Array) -> tuple[Array, Array]:
     """(n, D) -> (M, n) and its gradient (M, n, D)."""
-    total = np.zeros((belief.samples, len(x)))
-    gradient = np.zeros((belief.samples, *x.shape))
-    for function in belief.constraints:
-        mean, variance, mean_x, variance_x = function.process.moments_gradient(x)
-        value, by_mean, by_variance = log_interval_gradient(
+    total = np.zeros((surrogate.samples, len(x)))
+    gradient = np.zeros((surrogate.samples, *x.shape))
+    for function in surrogate.constraints:
+        mean, variance, mean_gradient, variance_gradient = (
+            function.posterior.mean_variance_gradient(x)
+        )
+        value, grad_mean, grad_variance = log_interval_gradient(
             mean, variance, function.low, function.high
         )
         total += value
-        gradient += by_mean[..., None] * mean_x + by_variance[..., None] * variance_x
-    return total, np.where(belief.problem.space.continuous, gradient, 0.0)
+        gradient += (
+            grad_mean[..., None] * mean_gradient + grad_variance[..., None] * variance_gradient
+        )
+    return total, np.where(surrogate.problem.space.continuous, gradient, 0.0)
 
 
-def probability_of(belief: Belief, name: str, x: Array) -> Array:
+def probability_of(surrogate: Surrogate, name: str, x: Array) -> Array:
     """(n, D) -> (n,) that one function's limits are met."""
-    function = belief.functions[name]
-    moments = function.process.moments(x)
+    function = surrogate.functions[name]
+    moments = function.posterior.mean_variance(x)
     return np.exp(log_interval(*moments, function.low, function.high)).mean(0)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from calamint.arrays import Array
-from calamint.model.belief import Belief, FunctionBelief
 from calamint.model.config import Model
 from calamint.model.data import Data
 from calamint.model.hyperparameters import Hyperparameters, Prior
@@ -14,6 +13,7 @@ from calamint.model.likelihood import GaussianLikelihood, Likelihood
 from calamint.model.map_estimate import most_probable
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.slice_sampling import FEW_STEPS, draw_samples
+from calamint.model.surrogate import FunctionSurrogate, Surrogate
 from calamint.model.transforms import Scaling
 from calamint.problem import Problem
 
@@ -24,13 +24,13 @@ def fit(
     data: Mapping[str, Data],
     rng: np.random.Generator,
     start: Mapping[str, Hyperparameters] | None = None,
-) -> Belief:
+) -> Surrogate:
     """Learn hyper-parameters and condition on the data.
 
     data   what was measured of each function, in the user's units
     start  hyper-parameters of an earlier fit to start from
     """
-    functions: dict[str, FunctionBelief] = {}
+    functions: dict[str, FunctionSurrogate] = {}
     streams = rng.spawn(len(problem.functions))
     for name, stream in zip(problem.functions, streams, strict=True):
         sign = problem.objective.sign if name == problem.objective.name else 1.0
@@ -39,14 +39,14 @@ def fit(
         else:
             before = (start or {}).get(name)
             functions[name] = _fitted(problem, model, name, sign, data[name], stream, before)
-    return Belief(problem, functions)
+    return Surrogate(problem, functions)
 
 
-def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionBelief:
+def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionSurrogate:
     low, high = problem.limits_of(name)
     samples = model.samples if model.hyperparameters == "sampled" else 1
     known = KnownFunction.of(problem.known[name], problem.space, samples, sign, low, high)
-    return FunctionBelief(known, known.scaling, *known.scaling.limits(low, high))
+    return FunctionSurrogate(known, known.scaling, *known.scaling.limits(low, high))
 
 
 def _fitted(
@@ -57,7 +57,7 @@ def _fitted(
     data: Data,
     rng: np.random.Generator,
     before: Hyperparameters | None,
-) -> FunctionBelief:
+) -> FunctionSurrogate:
     low, high = problem.limits_of(name)
     kernel, parameter_index = model.kernel_of(name), problem.space.parameter_index
     binary = name in problem.binary
@@ -70,7 +70,7 @@ def _fitted(
         likelihood = GaussianLikelihood(kernel, data, scaling, parameter_index)
     prior = model.prior_of(name, len(problem.space), scaling, binary)
     theta = _hyperparameters(model, likelihood, prior, rng, before)
-    return FunctionBelief(
+    return FunctionSurrogate(
         likelihood.posterior(theta),
         scaling,
         *scaling.limits(low, high),

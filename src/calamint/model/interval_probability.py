@@ -1,6 +1,6 @@
 """The probability that a normal variable lies in an interval, in logarithms, with derivatives.
 
-With the limits in units of the deviation, and mirrored if need be so that l + u ≥ 0,
+With the limits in units of the std, and mirrored if need be so that l + u ≥ 0,
 
     P = Φ(−l) − Φ(−u) = Φ(−l)·(1 − e^d),   d = log Φ(−u) − log Φ(−l)
 
@@ -10,7 +10,7 @@ variance follow from ∂P/∂v = ½ ∂²P/∂m².
 
 | symbol | code | meaning |
 |---|---|---|
-| l, u | `near`, `far` | the limits in deviations from the mean, the nearer one first |
+| l, u | `near`, `far` | the limits in stds from the mean, the nearer one first |
 | d | `share` | log ratio of the two tails |
 | φ/Φ | `hazard` | hazard rate of the normal distribution |
 | He_k | `_hermite` | probabilists' Hermite polynomials |
@@ -36,7 +36,7 @@ def hazard(z: Array) -> Array:
 
 def probit_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     """t, where Φ(t) is the probability of "pass" if the function behind a outcome is normal; and
-    its slopes in mean and variance."""
+    its derivatives in mean and variance."""
     spread = np.sqrt(1 + variance)
     t = mean / spread
     return t, 1 / spread, -0.5 * t / (1 + variance)
@@ -59,12 +59,12 @@ def probability_derivatives(
     mean: Array, variance: Array, low: float, high: float, order: int
 ) -> list[Array]:
     """log P, and P'/P, P''/P, … up to the given order (at most 4), derivatives in the mean."""
-    deviation = np.sqrt(variance)
-    below, above = (low - mean) / deviation, (high - mean) / deviation
+    std = np.sqrt(variance)
+    below, above = (low - mean) / std, (high - mean) / std
     mirrored = below + above < 0
     near = np.where(mirrored, -above, below)
     far = np.where(mirrored, -below, above)
-    share = _log_ratio(near, far, (high - low) / deviation)
+    share = _log_ratio(near, far, (high - low) / std)
     outside = -np.expm1(share)  # P / Φ(−l)
     results = [log_ndtr(-near) + np.log(outside)]
     if order == 0:
@@ -78,7 +78,7 @@ def probability_derivatives(
             change = change - _hermite(power - 1, far) * far_ratio
         if power % 2:
             change = np.where(mirrored, -change, change)
-        results.append(change / deviation**power)
+        results.append(change / std**power)
     return results
 
 

@@ -4,7 +4,7 @@
 |---|---|---|
 | r² | `squared` | Σ_d (x_d − x'_d)² / ℓ_d² |
 | k(r²) | `value` | correlation, 1 at r = 0 |
-| −2 dk/d(r²) | slope | finite at r = 0; ∂k/∂x_d = −slope·(x_d − x'_d)/ℓ_d² |
+| −2 dk/d(r²) | derivative | finite at r = 0; ∂k/∂x_d = −derivative·(x_d − x'_d)/ℓ_d² |
 """
 
 import math
@@ -26,7 +26,7 @@ class Kernel(ABC):
         """Correlation at squared scaled distances, any shape."""
 
     @abstractmethod
-    def value_slope(self, squared: Array) -> tuple[Array, Array]:
+    def value_derivative(self, squared: Array) -> tuple[Array, Array]:
         """The correlation and −2 times its derivative, same shapes."""
 
     @abstractmethod
@@ -41,7 +41,7 @@ class SquaredExponential(Kernel):
     def value(self, squared: Array) -> Array:
         return np.exp(-0.5 * squared)
 
-    def value_slope(self, squared: Array) -> tuple[Array, Array]:
+    def value_derivative(self, squared: Array) -> tuple[Array, Array]:
         value = self.value(squared)
         return value, value
 
@@ -72,9 +72,9 @@ class Matern32(_Matern):
     smoothness = 1.5
 
     def value(self, squared: Array) -> Array:
-        return self.value_slope(squared)[0]
+        return self.value_derivative(squared)[0]
 
-    def value_slope(self, squared: Array) -> tuple[Array, Array]:
+    def value_derivative(self, squared: Array) -> tuple[Array, Array]:
         root, decay = self._root_decay(squared)
         root += 1
         root *= decay
@@ -99,7 +99,7 @@ class Matern52(_Matern):
         value *= decay
         return value
 
-    def value_slope(self, squared: Array) -> tuple[Array, Array]:
+    def value_derivative(self, squared: Array) -> tuple[Array, Array]:
         root, decay = self._root_decay(squared)
         value = self._value(root, decay)
         root += 1

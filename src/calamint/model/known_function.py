@@ -13,7 +13,7 @@ from calamint.model.protocol import CrossMoments
 from calamint.model.transforms import Scaling, standardise
 from calamint.problem import Params, Problem, Space
 
-# Standardised; stands for "none" where formulas divide by a deviation.
+# Standardised; stands for "none" where formulas divide by a std.
 _VARIANCE = 1e-16
 _STEP = 1e-6
 
@@ -23,7 +23,7 @@ _STEP = 1e-6
 class KnownFunction:
     """Exact values in standardised units; gradients by central differences inside the cube.
 
-    A `Process` that cannot be measured: there is nothing to learn.
+    A `FunctionPosterior` that cannot be measured: there is nothing to learn.
     """
 
     function: Callable[[Params], float]
@@ -83,12 +83,12 @@ class KnownFunction:
         """(n, D) -> (n, D)"""
         return central_differences(self.values, self.space, x, _STEP)
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def mean_variance(self, x: Array) -> tuple[Array, Array]:
         mean = np.repeat(self.values(x)[None], self.samples, axis=0)
         return mean, np.full_like(mean, _VARIANCE)
 
-    def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        mean, variance = self.moments(x)
+    def mean_variance_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        mean, variance = self.mean_variance(x)
         gradient = self.gradient(x)
         shape = (self.samples, *gradient.shape)
         return mean, variance, np.broadcast_to(gradient, shape), np.zeros(shape)
@@ -97,7 +97,7 @@ class KnownFunction:
         return np.zeros((self.samples, len(x), len(z)))
 
     def joint(self, points: Array, covariance: bool = True) -> "KnownJoint":
-        mean, variance = self.moments(points)
+        mean, variance = self.mean_variance(points)
         size = len(points) if covariance else 0
         between = np.broadcast_to(_VARIANCE * np.eye(size), (self.samples, size, size))
         return KnownJoint(self, points, mean, variance, between)
@@ -111,7 +111,7 @@ class KnownFunction:
 class KnownJoint:
     """A known function at fixed points; see `protocol.Joint`."""
 
-    process: KnownFunction
+    posterior: KnownFunction
     points: Array
     mean: Array
     variance: Array
@@ -119,7 +119,7 @@ class KnownJoint:
 
     @property
     def noise(self) -> Array:
-        return self.process.noise
+        return self.posterior.noise
 
     @property
     def measurable(self) -> bool:
@@ -135,15 +135,15 @@ class KnownJoint:
 
     def part(self, samples: slice, columns: Index) -> "KnownJoint":
         return KnownJoint(
-            self.process.take(samples),
+            self.posterior.take(samples),
             self.points[columns],
             self.mean[samples][:, columns],
             self.variance[samples][:, columns],
             self.covariance[samples][:, columns[:, None], columns],
         )
 
-    def at(self, x: Array, slopes: bool = False) -> CrossMoments:  # noqa: ARG002
-        mean, variance = self.process.moments(x)
+    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:  # noqa: ARG002
+        mean, variance = self.posterior.mean_variance(x)
         nothing = np.empty((*mean.shape, 0))
         covariance = np.zeros((*mean.shape, len(self.points)))
         return CrossMoments(mean, variance, covariance, nothing, nothing)
@@ -152,12 +152,12 @@ class KnownJoint:
         self,
         x: Array,
         at: CrossMoments,  # noqa: ARG002
-        by_mean: Array,
-        by_variance: Array,  # noqa: ARG002
-        by_covariance: Array,  # noqa: ARG002
+        grad_mean: Array,
+        grad_variance: Array,  # noqa: ARG002
+        grad_covariance: Array,  # noqa: ARG002
     ) -> Array:
-        _, _, mean_x, _ = self.process.moments_gradient(x)
-        return np.einsum("mn,mnd->nd", by_mean, mean_x)
+        _, _, mean_gradient, _ = self.posterior.mean_variance_gradient(x)
+        return np.einsum("mn,mnd->nd", grad_mean, mean_gradient)
 
 
 @final
@@ -165,16 +165,16 @@ class KnownJoint:
 class KnownPaths:
     """A known function is its own only path, `count` times."""
 
-    process: KnownFunction
+    posterior: KnownFunction
     count: int
 
-    def values(self, x: Array, single: bool = False) -> Array:  # noqa: ARG002
-        return np.repeat(self.process.values(x)[None], self.count, axis=0)
+    def values(self, x: Array, float32: bool = False) -> Array:  # noqa: ARG002
+        return np.repeat(self.posterior.values(x)[None], self.count, axis=0)
 
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:  # noqa: ARG002
-        return self.process.values(x), self.process.gradient(x)
+    def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        return self.posterior.values(x), self.posterior.gradient(x)
 
-    def replaced(self, at: Index, others: "KnownPaths") -> "KnownPaths":  # noqa: ARG002
+    def replace_paths(self, path_index: Index, others: "KnownPaths") -> "KnownPaths":  # noqa: ARG002
         return self
 
 
@@ -187,7 +187,7 @@ def check_known(problem: Problem) -> None:
 def central_differences(
     values: Callable[[Array], Array], space: Space, x: Array, step: float
 ) -> Array:
-    """(n, D) -> (n, D) slopes of values (n,) along what moves smoothly, inside the cube."""
+    """(n, D) -> (n, D) derivatives of values (n,) along what moves smoothly, inside the cube."""
     gradient = np.zeros(x.shape)
     for column in np.flatnonzero(space.continuous):
         above, below = x.copy(), x.copy()

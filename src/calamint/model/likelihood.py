@@ -34,7 +34,7 @@ from calamint.model.hyperparameters import (
     noise_variance,
 )
 from calamint.model.kernels import LOG_2PI, Kernel, squared_differences
-from calamint.model.posterior import Posterior
+from calamint.model.posterior import GPPosterior
 from calamint.model.transforms import Scaling
 
 
@@ -50,7 +50,7 @@ class Likelihood(Protocol):
     def log_likelihood_gradient(self, theta: Array) -> tuple[float, Array]:
         """(P + 3,) -> value and (P + 3,) gradient, at one θ."""
 
-    def posterior(self, theta: Array) -> Posterior:
+    def posterior(self, theta: Array) -> GPPosterior:
         """Condition on the data under each θ (m, P + 3)."""
 
 
@@ -157,7 +157,7 @@ class GaussianLikelihood:
         variance = amplitude_squared(theta)
         count = len(targets)
         squared = (lengthscales(theta) ** -2.0 @ self.squares).reshape(count, count)
-        value, slope = self.kernel.value_slope(squared)
+        value, derivative = self.kernel.value_derivative(squared)
         signal = variance * value
         matrix = signal.copy()
         matrix.flat[:: len(matrix) + 1] += noise
@@ -172,14 +172,14 @@ class GaussianLikelihood:
         outer = weights[:, None] * weights - 2 * lower
         scales = lengthscales(theta)
         gradient[LENGTHSCALES] = (
-            0.5 * variance * (self.squares @ (outer * slope).ravel()) / scales**2
+            0.5 * variance * (self.squares @ (outer * derivative).ravel()) / scales**2
         )
         gradient[AMPLITUDE] = np.vdot(outer, signal)
         gradient[NOISE] = 0.5 * float(np.sum(outer.diagonal()[learnt] * noise[learnt]))
         gradient[MEAN] = weights.sum()
         return self._log_density(root, white), gradient
 
-    def posterior(self, theta: Array) -> Posterior:
+    def posterior(self, theta: Array) -> GPPosterior:
         """Condition on the data under each θ (m, P + 3)."""
         count = len(self.targets)
         inverse_root = np.empty((len(theta), count, count))
@@ -190,7 +190,7 @@ class GaussianLikelihood:
                 inverse_root[index], _ = lapack.dtrtri(root, lower=1)
         residual = self.targets - constant_mean(theta)[:, None]
         white = np.einsum("mij,mj->mi", inverse_root, residual)
-        return Posterior(
+        return GPPosterior(
             kernel=self.kernel,
             parameter_index=self.parameter_index,
             theta=theta,

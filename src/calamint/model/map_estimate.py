@@ -75,11 +75,11 @@ def local_optima(
     def loss(scaled: Array) -> tuple[float, Array]:
         theta = prior.complete(centre + spread * scaled)
         value, gradient = likelihood.log_likelihood_gradient(theta)
-        slope = spread * gradient[prior.free]
+        derivative = spread * gradient[prior.free]
         if use_prior:
             value -= 0.5 * float(scaled @ scaled)
-            slope -= scaled
-        return -value, -slope
+            derivative -= scaled
+        return -value, -derivative
 
     found = []
     noisy = pool[:, NOISE] > math.log(1e-3)

@@ -25,7 +25,7 @@ from calamint.model.hyperparameters import amplitude_squared, constant_mean, len
 from calamint.model.kernels import squared_differences
 
 if TYPE_CHECKING:
-    from calamint.model.posterior import Posterior
+    from calamint.model.posterior import GPPosterior
 
 
 @final
@@ -38,7 +38,7 @@ class Paths:
     update       (S, N) K⁻¹ (y − m − φ(X)u − ε)
     """
 
-    posterior: "Posterior"
+    posterior: "GPPosterior"
     frequencies: Array
     phases: Array
     amplitudes: Array
@@ -47,17 +47,17 @@ class Paths:
     def __len__(self) -> int:
         return len(self.update)
 
-    def _prior(self, x: Array, single: bool = False) -> Array:
-        """(n, D) -> (S, n); with `single` in single precision, in which cosines cost less."""
-        kind = np.float32 if single else np.float64
-        points = x.astype(kind)
+    def _prior(self, x: Array, float32: bool = False) -> Array:
+        """(n, D) -> (S, n); in single precision with `float32`, where cosines cost less."""
+        dtype = np.float32 if float32 else np.float64
+        points = x.astype(dtype)
         values = np.empty((len(self), len(x)))
-        size = max(1, CACHED_NUMBERS * (8 // np.dtype(kind).itemsize) // self.phases.shape[1])
+        size = max(1, CACHED_NUMBERS * (8 // np.dtype(dtype).itemsize) // self.phases.shape[1])
         for index in range(len(self)):
-            frequencies = self.frequencies[index].T.astype(kind)
+            frequencies = self.frequencies[index].T.astype(dtype)
             phases, amplitudes = (
-                self.phases[index].astype(kind),
-                self.amplitudes[index].astype(kind),
+                self.phases[index].astype(dtype),
+                self.amplitudes[index].astype(dtype),
             )
             for start in range(0, len(x), size):
                 angles = points[start : start + size] @ frequencies
@@ -66,9 +66,9 @@ class Paths:
                 values[index, start : start + size] = angles @ amplitudes
         return values
 
-    def values(self, x: Array, single: bool = False) -> Array:
+    def values(self, x: Array, float32: bool = False) -> Array:
         """(n, D), the same points for all paths -> (S, n)"""
-        values = self._prior(x, single)
+        values = self._prior(x, float32)
         values += constant_mean(self.posterior.theta)[:, None]
         if len(self.posterior.inputs):
             values += self._updates(x)
@@ -99,28 +99,28 @@ class Paths:
         """(S, N) a² K⁻¹ (y − m − φ(X)u − ε)"""
         return amplitude_squared(self.posterior.theta)[:, None] * self.update
 
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:
         """Paths (n,), each at a point of its own (n, D) -> values (n,) and gradients (n, D)."""
-        frequencies, amplitudes = self.frequencies[which], self.amplitudes[which]
+        frequencies, amplitudes = self.frequencies[path_index], self.amplitudes[path_index]
         angles = (frequencies @ x[:, :, None])[..., 0]
-        angles += self.phases[which]
+        angles += self.phases[path_index]
         values = (np.cos(angles) * amplitudes).sum(-1)
         np.sin(angles, out=angles)
         angles *= amplitudes
         gradients = -(angles[:, None, :] @ frequencies)[:, 0]
-        inverse, weights = self._inverse_scales[which], self._update_weights[which]
-        apart = (x[:, None, :] - self.posterior.inputs) * inverse[:, None, :]
-        value, slope = self.posterior.kernel.value_slope((apart * apart).sum(-1))
-        values += constant_mean(self.posterior.theta)[which] + (value * weights).sum(-1)
-        gradients -= ((slope * weights)[:, None, :] @ apart)[:, 0] * inverse
+        inverse, weights = self._inverse_scales[path_index], self._update_weights[path_index]
+        scaled_difference = (x[:, None, :] - self.posterior.inputs) * inverse[:, None, :]
+        value, derivative = self.posterior.kernel.value_derivative((scaled_difference**2).sum(-1))
+        values += constant_mean(self.posterior.theta)[path_index] + (value * weights).sum(-1)
+        gradients -= ((derivative * weights)[:, None, :] @ scaled_difference)[:, 0] * inverse
         return values, gradients
 
-    def replaced(self, at: Index, others: "Paths") -> "Paths":
+    def replace_paths(self, path_index: Index, others: "Paths") -> "Paths":
         """A copy with the paths at these indices replaced; both have the same posterior."""
 
         def merge(ours: Array, theirs: Array) -> Array:
             merged = ours.copy()
-            merged[at] = theirs
+            merged[path_index] = theirs
             return merged
 
         return replace(
@@ -132,7 +132,7 @@ class Paths:
         )
 
 
-def draw_paths(posterior: "Posterior", rng: np.random.Generator, features: int = 256) -> Paths:
+def draw_paths(posterior: "GPPosterior", rng: np.random.Generator, features: int = 256) -> Paths:
     """Draw one function under each hyper-parameter sample of the posterior."""
     count, dimension = len(posterior), posterior.inputs.shape[1]
     scale = lengthscales(posterior.theta)[:, None, posterior.parameter_index]

@@ -33,7 +33,7 @@ from calamint.model.paths import Paths, draw_paths
 
 @final
 @dataclass(frozen=True)
-class Posterior:
+class GPPosterior:
     """A Gaussian process posterior, batched over M hyper-parameter samples.
 
     theta    (M, P + 3)      inputs    (N, D)     inverse_root  (M, N, N) L⁻¹
@@ -64,7 +64,7 @@ class Posterior:
         return lengthscales(self.theta)
 
     @staticmethod
-    def stacked(each: Sequence["Posterior"], noise: Array) -> "Posterior":
+    def stacked(each: Sequence["GPPosterior"], noise: Array) -> "GPPosterior":
         """Posteriors of the same inputs, one after the other; `noise` (M,) of a new measurement."""
 
         def stack(name: str) -> Array:
@@ -97,7 +97,7 @@ class Posterior:
         flat = lengthscales(self.theta) ** -2.0 @ squares.reshape(len(squares), -1)
         return flat.reshape(len(self), len(x), len(z))
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def mean_variance(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> mean and variance of the noise-free function, each (M, n)."""
         count = max(1, len(self.inputs))
         if len(self) * len(x) * count <= CACHED_NUMBERS:
@@ -133,21 +133,21 @@ class Posterior:
         variance = prior - np.einsum("mnj,mnj->mn", white, white)
         return mean, _no_less_than_rounding(variance, prior)
 
-    def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+    def mean_variance_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """(n, D) -> mean, variance (M, n) and their gradients (M, n, D)."""
         squared = self.distances(x, self.inputs)
         prior = amplitude_squared(self.theta)[:, None, None]
-        value, slope = self.kernel.value_slope(squared)
-        cross, slope = prior * value, prior * slope
+        value, derivative = self.kernel.value_derivative(squared)
+        cross, derivative = prior * value, prior * derivative
         white = self._whiten(cross)
         mean, variance = self.moments_from(cross, white)
-        mean_gradient = self.kernel_vjp(slope * self.weights[:, None, :], x, self.inputs)
+        mean_gradient = self.kernel_vjp(derivative * self.weights[:, None, :], x, self.inputs)
         solved = white @ self.inverse_root
-        variance_gradient = -2 * self.kernel_vjp(slope * solved, x, self.inputs)
+        variance_gradient = -2 * self.kernel_vjp(derivative * solved, x, self.inputs)
         return mean, variance, mean_gradient, variance_gradient
 
     def kernel_vjp(self, coefficients: Array, x: Array, z: Array) -> Array:
-        """Σ_j c_j ∂k(x, z_j)/∂x from c_j·slope_j: (M, n, N), (n, D), (N, D) -> (M, n, D)"""
+        """Σ_j c_j ∂k(x, z_j)/∂x from c_j·derivative_j: (M, n, N), (n, D), (N, D) -> (M, n, D)"""
         scale = lengthscales(self.theta)[:, None, self.parameter_index] ** 2
         total = coefficients.sum(-1)[..., None]
         return (coefficients @ z - total * x) / scale
@@ -166,7 +166,7 @@ class Posterior:
         """One path under each of the given hyper-parameter samples (S,)."""
         return draw_paths(self.take(samples), rng)
 
-    def append(self, point: Array, value: Array, noise: Array) -> "Posterior":
+    def append(self, point: Array, value: Array, noise: Array) -> "GPPosterior":
         """Condition on one more measurement in O(N²).
 
         point (D,), value (M,) standardised, noise (M,) its variance.
@@ -199,7 +199,7 @@ class Posterior:
             jitter=np.maximum(self.jitter, added),
         )
 
-    def take(self, samples: Index | slice) -> "Posterior":
+    def take(self, samples: Index | slice) -> "GPPosterior":
         """Under some of the hyper-parameter samples, (S,) indices with repeats, or a slice."""
         if not isinstance(samples, slice) and np.array_equal(samples, np.arange(len(self))):
             return self  # the roots are most of what a decision keeps in memory

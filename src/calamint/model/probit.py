@@ -6,7 +6,7 @@ an ordinary one (Rasmussen and Williams 2006, section 3.6). With K of latent val
 
     B = I + S^½ K S^½,   cov = K − K S^½ B⁻¹ S^½ K,   mean = m + cov (ν − τ m)
 
-At convergence the slope of log Z in θ is that of a Gaussian likelihood with the sites held fixed.
+At convergence the derivative of log Z in θ is that of a Gaussian likelihood with fixed sites.
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
@@ -31,7 +31,7 @@ from calamint.model.hyperparameters import amplitude_squared, constant_mean, len
 from calamint.model.interval_probability import hazard
 from calamint.model.kernels import Kernel
 from calamint.model.likelihood import GaussianLikelihood
-from calamint.model.posterior import Posterior
+from calamint.model.posterior import GPPosterior
 from calamint.model.transforms import Scaling
 
 # One more outcome is at most as informative as a measurement with this noise variance.
@@ -103,8 +103,8 @@ class ProbitLikelihood:
             ratio = hazard(-z)  # φ(z)/Φ(z)
             curvature = ratio * (z + ratio) / (1 + cavity)
             new_precision = np.maximum(curvature / (1 - cavity * curvature), _SMALLEST_PRECISION)
-            slope = self.signs * ratio / spread
-            new_shift = (slope + curvature * cavity_mean) / (1 - cavity * curvature)
+            derivative = self.signs * ratio / spread
+            new_shift = (derivative + curvature * cavity_mean) / (1 - cavity * curvature)
             log_evidence[at] = half_log + _log_evidence(
                 z, cavity, cavity_mean, precision[at], shift[at], mean, centre[at]
             )
@@ -131,7 +131,7 @@ class ProbitLikelihood:
         _, gradient = self._latent.gaussian(theta, targets, noise, none)
         return float(sites.log_evidence[0]), gradient
 
-    def posterior(self, theta: Array) -> Posterior:
+    def posterior(self, theta: Array) -> GPPosterior:
         """Conditioned on the outcomes, under each θ (m, P + 3)."""
         sites = self.sites(theta)
         noise = 1 / sites.precision
@@ -140,7 +140,7 @@ class ProbitLikelihood:
             data = Data(self.data.inputs, sites.shift[index] * noise[index], noise[index])
             sites_as_data = GaussianLikelihood(self.kernel, data, Scaling(), self.parameter_index)
             each.append(sites_as_data.posterior(theta[index : index + 1]))
-        return Posterior.stacked(each, np.full(len(theta), OUTCOME_NOISE))
+        return GPPosterior.stacked(each, np.full(len(theta), OUTCOME_NOISE))
 
 
 def _posterior(

@@ -1,4 +1,4 @@
-"""What the other rooms may ask of one function's model, whether it is measured or known.
+"""The interface to one function's posterior, whether the function is modelled or known.
 
 Shapes: M hyper-parameter samples, N measured inputs, D columns, n inputs, A fixed points, S paths.
 Values are standardised; inputs are points of the unit cube at values that the parameters can take.
@@ -17,21 +17,21 @@ from calamint.arrays import Array, Index
 class CrossMoments:
     """One function at n inputs: mean, variance (M, n), covariance with the fixed points (M, n, A).
 
-    slope, white  for `Joint.vjp`: kernel slopes (M, n, N + A), L⁻¹ k(X, x) (M, n, N)
+    derivative, white  for `Joint.vjp`: kernel derivatives (M, n, N + A), L⁻¹ k(X, x) (M, n, N)
     """
 
     mean: Array
     variance: Array
     covariance: Array
-    slope: Array
+    derivative: Array
     white: Array
 
 
 class Joint(Protocol):
     """One function at fixed points (A, D), and jointly with any other input.
 
-    mean, variance (M, A), covariance (M, A, A) at the points, the last if it was asked for
-    noise (M,) of a measurement; measurable: whether it can be measured
+    mean, variance (M, A), covariance (M, A, A) at the points, the last if it was requested
+    noise (M,) variance of a measurement; measurable: whether it can be measured
     scale  a typical prior variance
     size   how many kernel values `at` needs for each input and sample
     """
@@ -53,19 +53,19 @@ class Joint(Protocol):
     @property
     def size(self) -> int: ...
 
-    def at(self, x: Array, slopes: bool = False) -> CrossMoments:
-        """Moments at (n, D); with `slopes`, also what `vjp` needs."""
+    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:
+        """Moments at (n, D); with `derivatives`, also what `vjp` needs."""
 
     def vjp(
         self,
         x: Array,
         at: CrossMoments,
-        by_mean: Array,
-        by_variance: Array,
-        by_covariance: Array,
+        grad_mean: Array,
+        grad_variance: Array,
+        grad_covariance: Array,
     ) -> Array:
-        """The vector–Jacobian product: (n, D) gradient of what has these derivatives in the
-        moments at x: (M, n) twice, (M, n, A)."""
+        """The vector–Jacobian product: gradients (n, D) of a scalar whose derivatives in mean,
+        variance (M, n) and covariance (M, n, A) at x are given."""
 
     def part(self, samples: slice, columns: Index) -> "Joint":
         """The same under some of the samples, with some of the points."""
@@ -74,17 +74,18 @@ class Joint(Protocol):
 class SamplePaths(Protocol):
     """S functions drawn from one function's model."""
 
-    def values(self, x: Array, single: bool = False) -> Array:
-        """(n, D), the same points for all paths -> (S, n); in single precision if that will do."""
+    def values(self, x: Array, float32: bool = False) -> Array:
+        """(n, D), the same points for all paths -> (S, n); in single precision with
+        `float32`."""
 
-    def value_gradient(self, which: Index, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:
         """Paths (n,), each at a point of its own (n, D) -> values (n,) and gradients (n, D)."""
 
-    def replaced(self, at: Index, others: Self) -> Self:
-        """These paths, those at the given indices exchanged for others."""
+    def replace_paths(self, path_index: Index, others: Self) -> Self:
+        """A copy with the paths at these indices replaced by others."""
 
 
-class Process(Protocol):
+class FunctionPosterior(Protocol):
     """The model of one function, under each of M hyper-parameter samples (its length).
 
     theta         (M, P + 3) hyper-parameters; (M, 0) if there are none
@@ -107,24 +108,24 @@ class Process(Protocol):
 
     def __len__(self) -> int: ...
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def mean_variance(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> mean and variance of the noise-free function, each (M, n)."""
 
-    def moments_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+    def mean_variance_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """(n, D) -> mean, variance (M, n) and their gradients (M, n, D)."""
 
     def covariance(self, x: Array, z: Array) -> Array:
         """(n, D), (k, D) -> (M, n, k) of the noise-free function."""
 
     def joint(self, points: Array, covariance: bool = True) -> Joint:
-        """The function at fixed points (A, D); without `covariance` these are not asked about
-        jointly."""
+        """The function at fixed points (A, D), with their covariance matrix unless it is not
+        needed."""
 
     def paths(self, samples: Index, rng: np.random.Generator) -> SamplePaths:
         """One path under each of the given hyper-parameter samples (S,)."""
 
-    def append(self, point: Array, value: Array, noise: Array) -> "Process":
+    def append(self, point: Array, value: Array, noise: Array) -> "FunctionPosterior":
         """Condition on one more measurement: point (D,), value (M,), its noise variance (M,)."""
 
-    def take(self, samples: Index | slice) -> "Process":
+    def take(self, samples: Index | slice) -> "FunctionPosterior":
         """Under some of the hyper-parameter samples, (S,) indices with repeats, or a slice."""

@@ -32,9 +32,9 @@ class Scaling:
         """A variance of the user's values in the model's units."""
         return variance / self.scale / self.scale
 
-    def outward_deviation(self, deviation: Array) -> Array:
+    def outward_std(self, std: Array) -> Array:
         """A standard deviation of the model in the user's units."""
-        return abs(self.scale) * deviation
+        return abs(self.scale) * std
 
     def limits(self, low: float, high: float) -> tuple[float, float]:
         """A constraint's interval in the model's units."""
@@ -61,8 +61,8 @@ def standardise(
     # Dividing first keeps sums and squares of huge values from overflowing.
     largest = max(float(np.max(np.abs(values))), *map(abs, finite), 1e-300)
     offset = float(np.mean(values / largest)) * largest
-    deviations = (values - offset) / largest
-    squares = float(np.sum(deviations**2))
+    stds = (values - offset) / largest
+    squares = float(np.sum(stds**2))
     count = len(values)
     if finite:
         squares += min(abs(limit - offset) / largest for limit in finite) ** 2

@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from calamint.problem.parameters import Choice, Integer, Parameter, Real
     from calamint.problem.problem import Objective, Problem
     from calamint.problem.space import Params, Space
-    from calamint.problem.tasks import Graph, Kind, Task
+    from calamint.problem.tasks import Kind, Task, TaskGraph
 
 __all__ = [
     "Choice",
     "Constraint",
-    "Graph",
     "Integer",
     "Kind",
     "Objective",
@@ -25,6 +24,7 @@ __all__ = [
     "Real",
     "Space",
     "Task",
+    "TaskGraph",
     "imported",
 ]
 
@@ -36,6 +36,6 @@ __getattr__, __dir__ = lazy_exports(
         "parameters": ("Choice", "Integer", "Parameter", "Real"),
         "problem": ("Objective", "Problem"),
         "space": ("Params", "Space"),
-        "tasks": ("Graph", "Kind", "Task"),
+        "tasks": ("TaskGraph", "Kind", "Task"),
     },
 )

@@ -62,14 +62,16 @@ def _kind_in_words(problem: "Problem") -> list[str]:
         if len(task.measures) > 1 and len(graph.tasks) > 1:
             lines.append(f"  {name} measures {_list(task.measures)} together (coupled)")
     for resource in graph.resources:
-        users = [name for name in graph.tasks if resource in graph.reach(name)]
+        users = [name for name in graph.tasks if resource in graph.usable_resources(name)]
         if len(users) > 1:
             lines.append(f"  {_list(users)} compete for {resource} (competitive)")
         elif len(graph.tasks) > 1:
             lines.append(f"  {resource} is for {users[0]} alone (non-competitive)")
     for name, task in graph.tasks.items():
-        if graph.at_once(name) > 1:
-            lines.append(f"  up to {graph.at_once(name)} jobs of {name} run at once (parallel)")
+        if graph.max_parallel_jobs(name) > 1:
+            lines.append(
+                f"  up to {graph.max_parallel_jobs(name)} jobs of {name} run at once (parallel)"
+            )
         together = [words for words in task.runs_on or () if len(words) > 1]
         lines += [f"  {name} needs {_list(words)} at once" for words in together]
     return lines

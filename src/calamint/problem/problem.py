@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from calamint.checks import check_name, nearest
+from calamint.checks import check_name, did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem.describe import describe
 from calamint.problem.limits import Constraint, read_constraint
 from calamint.problem.parameters import Parameter
 from calamint.problem.space import Params, Space
-from calamint.problem.tasks import Graph, Kind, Task
+from calamint.problem.tasks import Kind, Task, TaskGraph
 
 Known = Callable[[Params], float]
 
@@ -57,7 +57,7 @@ class Problem:
     space: Space
     objective: Objective
     constraints: tuple[Constraint, ...]
-    graph: Graph
+    graph: TaskGraph
     known: dict[str, Known]
 
     def __init__(
@@ -91,7 +91,7 @@ class Problem:
             tasks = {WHOLE_TASK: Task(measures=measured)}
         if resources is None:
             resources = _only_place(tasks)
-        graph = Graph(tasks, resources)  # type: ignore[arg-type]
+        graph = TaskGraph(tasks, resources)  # type: ignore[arg-type]
         _check_measures(graph, functions, known)
         object.__setattr__(self, "space", space)
         object.__setattr__(self, "objective", objective)
@@ -249,7 +249,7 @@ def _known(known: object, functions: list[str]) -> dict[str, Known]:
         if name not in functions:
             raise ProblemError(
                 f"known has {name!r}, which is neither the objective nor in a constraint:"
-                f" {nearest(str(name), functions)}"
+                f" {did_you_mean(str(name), functions)}"
             )
         if not callable(function):
             raise ProblemError(
@@ -258,13 +258,13 @@ def _known(known: object, functions: list[str]) -> dict[str, Known]:
     return dict(known)
 
 
-def _check_measures(graph: Graph, functions: list[str], known: Mapping[str, Known]) -> None:
+def _check_measures(graph: TaskGraph, functions: list[str], known: Mapping[str, Known]) -> None:
     measured = {name for task in graph.tasks.values() for name in task.measures}
     unasked = [name for name in measured if name not in functions]
     for name in functions:
         if name not in measured and name not in known:
             where = "the objective" if name == functions[0] else "in a constraint"
-            close = nearest(name, unasked)
+            close = did_you_mean(name, unasked)
             hint = close if close.startswith("did") else "add it to a task's measures, or to known."
             raise ProblemError(
                 f"{name!r} is {where}, but no task measures it and it is not in known: {hint}"
@@ -274,7 +274,7 @@ def _check_measures(graph: Graph, functions: list[str], known: Mapping[str, Know
             if name not in functions:
                 raise ProblemError(
                     f"task {task_name!r} measures {name!r}, which is neither the objective nor in"
-                    f" a constraint: {nearest(name, functions)}"
+                    f" a constraint: {did_you_mean(name, functions)}"
                 )
             if name in known:
                 raise ProblemError(

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from calamint.arrays import Array, Index, Mask
-from calamint.checks import check_name, nearest
+from calamint.checks import check_name, did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem.parameters import Choice, Integer, Parameter, Real
 
@@ -86,7 +86,7 @@ class Space:
             if name not in self.parameters:
                 raise ProblemError(
                     f"params has {name!r}, which is not in the space:"
-                    f" {nearest(str(name), self.parameters)}"
+                    f" {did_you_mean(str(name), self.parameters)}"
                 )
         for name in self.parameters:
             if name not in params:

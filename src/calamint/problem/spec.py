@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem.imports import imported
 from calamint.problem.parameters import Choice, Integer, Parameter, Real
@@ -257,9 +257,8 @@ def _sentences(error: ValidationError, content: Mapping[str, Any]) -> list[str]:
         places = _places(detail["loc"], content, missing=detail["type"] == "missing")
         field = ".".join(str(place) for place in places)
         if detail["type"] == "extra_forbidden":
-            sentences[field] = (
-                f"{field} is not a key of a spec: {nearest(str(places[-1]), _keys(places[:-1]))}"
-            )
+            hint = did_you_mean(str(places[-1]), _keys(places[:-1]))
+            sentences[field] = f"{field} is not a key of a spec: {hint}"
         elif detail["type"] == "missing":
             if detail["loc"][:-1] not in misspelled:
                 sentences[field] = f"{field} is missing: add it to the spec."

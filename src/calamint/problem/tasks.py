@@ -12,7 +12,7 @@ from itertools import combinations
 from numbers import Integral
 from typing import Any, Literal, final
 
-from calamint.checks import check_distinct, check_name, finite, nearest
+from calamint.checks import check_distinct, check_name, did_you_mean, finite
 from calamint.errors import ProblemError
 
 Failures = Literal["model", "retry", "ignore"]
@@ -96,7 +96,7 @@ def _cost(cost: object) -> Cost:
 def _failures(failures: object) -> Failures:
     ways = ("model", "retry", "ignore")
     if failures not in ways:
-        raise ProblemError(f"failures is {failures!r}: {nearest(str(failures), ways)}")
+        raise ProblemError(f"failures is {failures!r}: {did_you_mean(str(failures), ways)}")
     return failures  # type: ignore[return-value]
 
 
@@ -129,7 +129,7 @@ class Kind(StrEnum):
 
 @final
 @dataclass(frozen=True)
-class Graph:
+class TaskGraph:
     """Tasks and resources that fit each other; every task's alternatives are spelled out."""
 
     tasks: dict[str, Task]
@@ -154,7 +154,7 @@ class Graph:
                 if resource not in resources:
                     raise ProblemError(
                         f"task {name!r} runs on {resource!r}, which is not in resources:"
-                        f" {nearest(resource, resources)}"
+                        f" {did_you_mean(resource, resources)}"
                     )
             tasks[name] = Task(task.measures, alternatives, task.cost, task.command, task.failures)
         used = {word for task in tasks.values() for words in task.runs_on or () for word in words}
@@ -167,11 +167,11 @@ class Graph:
         object.__setattr__(self, "tasks", tasks)
         object.__setattr__(self, "resources", resources)
 
-    def reach(self, task: str) -> frozenset[str]:
+    def usable_resources(self, task: str) -> frozenset[str]:
         """Every resource that a task may occupy."""
         return frozenset(word for words in self.tasks[task].runs_on or () for word in words)
 
-    def at_once(self, task: str) -> int:
+    def max_parallel_jobs(self, task: str) -> int:
         """How many jobs of a task can run at the same time, if nothing else does."""
         return _most_jobs(self.tasks[task].runs_on or (), self.resources)
 
@@ -180,8 +180,11 @@ class Graph:
         """Which of the paper's cases this is; coupled and decoupled functions are a mixture."""
         if len(self.tasks) == 1:
             (name,) = self.tasks
-            return Kind.PARALLEL if self.at_once(name) > 1 else Kind.COUPLED
-        pairs = {_rivalry(self.reach(a), self.reach(b)) for a, b in combinations(self.tasks, 2)}
+            return Kind.PARALLEL if self.max_parallel_jobs(name) > 1 else Kind.COUPLED
+        pairs = {
+            _relation(self.usable_resources(a), self.usable_resources(b))
+            for a, b in combinations(self.tasks, 2)
+        }
         together = any(len(task.measures) > 1 for task in self.tasks.values())
         if together or len(pairs) > 1:
             return Kind.MIXTURE
@@ -204,7 +207,7 @@ def _most_jobs(alternatives: Sequence[tuple[str, ...]], free: Mapping[str, int])
     )
 
 
-def _rivalry(one: frozenset[str], other: frozenset[str]) -> Kind:
+def _relation(one: frozenset[str], other: frozenset[str]) -> Kind:
     if one == other:
         return Kind.COMPETITIVE
     return Kind.MIXTURE if one & other else Kind.NON_COMPETITIVE

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
-from calamint.decide import Suggestion, placement
+from calamint.decide import Suggestion, available_resources
 from calamint.errors import ExhaustedError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
@@ -67,7 +67,7 @@ def _start_waiting(
         task = replica.jobs[number].task
         if not_before > replica.now() or request.task not in (None, task):
             continue
-        place = placement(replica.problem.graph, task, free, request.resource)
+        place = available_resources(replica.problem.graph, task, free, request.resource)
         if place is None:
             continue
         attempt = store.start(number, place, replica.revision, owner(), request.lease)

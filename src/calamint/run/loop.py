@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from calamint.checks import finite, whole
+from calamint.checks import check_integer, finite
 from calamint.decide import Recommendation, VirtualClock
 from calamint.errors import (
     CalamintError,
@@ -59,7 +59,9 @@ class Loop:
         self.study, self.watch = study, watch
         # Virtual time passes in leaps, and nobody beats meanwhile.
         self.lease = 1e12 if isinstance(study.clock, VirtualClock) else lease
-        self.evaluations = None if evaluations is None else whole(evaluations, "evaluations", 1)
+        self.evaluations = (
+            None if evaluations is None else check_integer(evaluations, "evaluations", 1)
+        )
         self.limits = {
             name: _positive(value, name)
             for name, value in (("seconds", seconds), ("cost", cost), ("bits", bits))
@@ -74,7 +76,7 @@ class Loop:
         self.works = read_works(study.problem.tasks, tasks)
         path = study.database.path
         folder = None if path is None else Path(f"{path}.jobs")
-        self.executor.prepare(self.works, folder, folder_name(study))
+        self.executor.build(self.works, folder, folder_name(study))
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None

@@ -1,4 +1,4 @@
-"""How a run goes: what is told to those who watch it, and what it reports at the end."""
+"""The progress of a run, as watchers see it, and its report at the end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,23 +16,30 @@ Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
 class Progress:
     """What a run is doing.
 
-    running    jobs that run here, with when they started (of `time.monotonic`)
-    places     resources with their capacity        ended    finished jobs by task
-    failed     jobs that failed in this run         wanted   how many evaluations, if that was said
-    failure    why the last of them did             others   jobs of other processes, by resource
-    best       the last recommendation              last     the last job that was decided
-    seconds    since the run began                  decision_seconds  of those
-    resumed    how many evaluations were there before
+    Attributes:
+        name: The study.
+        running: Jobs of this run, with the `time.monotonic` at which each started.
+        capacities: The capacity of each resource.
+        ended: The number of finished jobs by task.
+        failed: The number of jobs that failed in this run.
+        failure: Why the last of these failed.
+        other_jobs: Jobs of other processes, by resource.
+        budget: The number of evaluations to make, if it is limited.
+        best: The last recommendation.
+        last: The last job that was decided.
+        seconds: Time since the run began.
+        decision_seconds: How much of it was spent on decisions.
+        resumed: The number of evaluations before this run.
     """
 
     name: str
     running: Mapping[Job, float]
-    places: Mapping[str, int]
+    capacities: Mapping[str, int]
     ended: Mapping[str, int]
     failed: int
     failure: str | None
-    others: Mapping[str, list[str]]
-    wanted: int | None
+    other_jobs: Mapping[str, list[str]]
+    budget: int | None
     best: Recommendation | None
     last: Job | None
     seconds: float
@@ -63,8 +70,16 @@ class Watcher(Protocol):
 @final
 @dataclass(frozen=True)
 class RunReport:
-    """How a run ended: what stopped it, how many jobs ended in it, how long it took, how much of
-    that was spent on deciding, and how many jobs others were running when it ended."""
+    """How a run ended.
+
+    Attributes:
+        stopped: Which limit stopped it.
+        evaluations: The number of jobs that ended in it.
+        failed: The number of those that failed.
+        seconds: How long it took.
+        decision_seconds: How much of that was spent on decisions.
+        elsewhere: The number of jobs that other processes were still running.
+    """
 
     stopped: Stop
     evaluations: int

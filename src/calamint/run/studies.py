@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.errors import ProblemError, StorageError
 from calamint.problem import Problem
 from calamint.run.store import Database, schema
@@ -46,7 +46,7 @@ def find_study(database: Database, name: str | None) -> Row[Any]:
     found = find(database, name)
     if found is None:
         others = names(database)
-        close = nearest(name, others) if others else "it has none."
+        close = did_you_mean(name, others) if others else "it has none."
         raise StorageError(f"storage {database.where} has no study {name!r}: {close}")
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 from calamint.acquire import Acquisition
 from calamint.arrays import Array
-from calamint.checks import finite, nearest
+from calamint.checks import did_you_mean, finite
 from calamint.decide import (
     Clock,
     Optimizer,
@@ -180,7 +180,7 @@ class Study:
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """Queue a job, which comes before all others; returns its number."""
         if not isinstance(task, str) or task not in self.problem.tasks:
-            raise ProblemError(f"task is {task!r}: {nearest(str(task), self.problem.tasks)}")
+            raise ProblemError(f"task is {task!r}: {did_you_mean(str(task), self.problem.tasks)}")
         return self._store.enqueue(task, self.problem.space.accept(params))
 
     def run(
@@ -353,7 +353,7 @@ class Study:
         return found
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, deviation and probability of meeting the limits at one input."""
+        """Mean, std and probability of meeting the limits at one input."""
         with self._lock:
             return self.optimizer.predict(params)
 

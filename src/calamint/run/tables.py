@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.decide import Record, Value, read_values
 from calamint.errors import ProblemError, ResultError
 from calamint.problem import Choice, Integer, Parameter, Params, Problem
@@ -151,7 +151,9 @@ def _read_row(
     taken = _names(problem)
     for name in row:
         if name not in allowed:
-            raise ProblemError(f"the table has a column {name!r}: {nearest(str(name), allowed)}")
+            raise ProblemError(
+                f"the table has a column {name!r}: {did_you_mean(str(name), allowed)}"
+            )
     params: dict[str, Any] = {}
     for name, parameter in problem.space.parameters.items():
         if _empty(row.get(name)):

@@ -51,7 +51,7 @@ class Live(Watcher):
         if self._live is None:
             self._live = RichLive(console=self.console, auto_refresh=False)
             self._live.start()
-        self._live.update(picture(progress), refresh=True)
+        self._live.update(render(progress), refresh=True)
 
 
 def _line(progress: Progress, result: JobResult) -> str:
@@ -59,7 +59,7 @@ def _line(progress: Progress, result: JobResult) -> str:
     inputs = ", ".join(f"{name} = {_short(value)}" for name, value in job.params.items())
     found = f"failed: {result.error}" if result.error else str(_values(result.values))
     total = sum(progress.ended.values())
-    of = f"/{progress.wanted}" if progress.wanted else ""
+    of = f"/{progress.budget}" if progress.budget else ""
     bits = f", {sum(job.bits.values()):.2f} bits were expected" if job.bits else ""
     return (
         f"{total}{of} {job.task} on {'+'.join(job.resources)} at {inputs}: {found}"
@@ -67,14 +67,14 @@ def _line(progress: Progress, result: JobResult) -> str:
     )
 
 
-def picture(progress: Progress) -> Group:
+def render(progress: Progress) -> Group:
     """A table of resources and their jobs, followed by a summary."""
     table = Table(expand=True, title=f"Study {progress.name}", title_justify="left")
     table.add_column("resource", no_wrap=True)
     table.add_column("job", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("elapsed", justify="right", no_wrap=True)
     now = time.monotonic()
-    for resource, capacity in progress.places.items():
+    for resource, capacity in progress.capacities.items():
         here = [
             (job, began) for job, began in progress.running.items() if resource in job.resources
         ]
@@ -84,19 +84,19 @@ def picture(progress: Progress) -> Group:
                 inputs = ", ".join(f"{k} = {_short(v)}" for k, v in job.params.items())
                 again = f" (attempt {job.attempt})" if job.attempt > 1 else ""
                 table.add_row(
-                    resource, f"{job.task} {job.number}{again}: {inputs}", _span(now - began)
+                    resource, f"{job.task} {job.number}{again}: {inputs}", _duration(now - began)
                 )
             else:
                 away = slot - len(here)
-                others = progress.others.get(resource, [])
+                others = progress.other_jobs.get(resource, [])
                 busy = f"{others[away]}, in another process" if away < len(others) else "free"
                 table.add_row(resource, Text(busy, style="dim"), "")
-    return Group(table, *(Text(line) for line in _facts(progress)))
+    return Group(table, *(Text(line) for line in _summary(progress)))
 
 
-def _facts(progress: Progress) -> list[str]:
+def _summary(progress: Progress) -> list[str]:
     ended = Counter(progress.ended)
-    of = f" of {progress.wanted}" if progress.wanted else ""
+    of = f" of {progress.budget}" if progress.budget else ""
     each = ", ".join(f"{task} {count}" for task, count in ended.items()) or "none yet"
     failed = f", {progress.failed} failed" if progress.failed else ""
     lines = [f"Evaluations: {sum(ended.values())}{of} ({each}{failed})"]
@@ -112,11 +112,11 @@ def _facts(progress: Progress) -> list[str]:
             f" {1000 * job.decision_seconds:.0f} ms ({job.update})"
         )
     share = progress.decision_seconds / progress.seconds if progress.seconds > 0 else 0.0
-    lines.append(f"Time: {_span(progress.seconds)}, {share:.0%} spent on deciding")
+    lines.append(f"Time: {_duration(progress.seconds)}, {share:.0%} spent on deciding")
     return lines
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

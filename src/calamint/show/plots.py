@@ -28,8 +28,8 @@ _INK, _BAND, _PATH, _GAIN, _STAR = "#1f3a5f", "rgba(31,58,95,0.18)", "#7a8ba0", 
 def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> Any:
     """How PESC values measurements, in one dimension: the five steps for every function.
 
-    Columns: a path drawn from the posterior, whose constrained minimiser is x*; the belief (mean
-    and one deviation, with the data); the belief given that x*; the bits that a measurement would
+    Columns: a path drawn from the posterior, whose constrained minimiser is x*; the surrogate (mean
+    and one std, with the data); the surrogate given that x*; the bits that a measurement would
     tell under it; and the bits averaged over all drawn solutions, which decide. `solution` says
     which x* to show.
     """
@@ -45,7 +45,7 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     axis = [problem.space.decode(point)[name] for point in x]
     star = problem.space.decode(information.solutions[solution])[name]
     given = information.given(x)
-    gains = information.shares(x) / math.log(2)
+    gains = information.contributions(x) / math.log(2)
     names = problem.functions
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     titles = [
@@ -61,7 +61,7 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
         vertical_spacing=0.12 if len(names) < 4 else 0.06,
     )
     for row, function_name in enumerate(names, start=1):
-        function = information.belief.functions[function_name]
+        function = information.surrogate.functions[function_name]
         scaling = function.scaling
 
         def line(column: int, values: Any, color: str, row: int = row) -> None:
@@ -73,17 +73,17 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
 
         path = information.drawn.paths[row - 1].values(x)[solution]
         sample = int(information.drawn.row[solution])
-        mean, variance = (moment[sample] for moment in function.process.moments(x))
+        mean, variance = (moment[sample] for moment in function.posterior.mean_variance(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
         line(1, scaling.outward(path), _PATH)
         for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
-            deviation = scaling.outward_deviation(np.sqrt(spread))
-            for trace in _belief(graph, axis, scaling.outward(centre), deviation):
+            std = scaling.outward_std(np.sqrt(spread))
+            for trace in _credible_band(graph, axis, scaling.outward(centre), std):
                 figure.add_trace(trace, row=row, col=column)
         line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
         line(5, gains[:, row - 1], _GAIN)
-        if function.process.measurable:
+        if function.posterior.measurable:
             measured = [
                 (record.params[name], record.values[function_name])
                 for record in optimizer.history
@@ -126,12 +126,12 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
 
 
 def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
-    """What the methods make of the same belief, in one dimension, if everything is measured.
+    """What the methods make of the same surrogate, in one dimension, if everything is measured.
 
-    One panel for each function (mean and one deviation, with the data), then one for each method:
-    its utility as a share of its highest value, and a line where it would measure. Thompson
-    sampling has a histogram of the inputs that it draws. EIC-D is EIC where everything is measured;
-    random search has nothing to show.
+    One panel for each function (mean and one std, with the data), then one for each method:
+    its acquisition function relative to its maximum, and a line at the input that it would measure.
+    Thompson sampling has a histogram of the inputs that it draws. EIC-D is EIC where everything is
+    measured; random search has nothing to show.
     """
     make_subplots, graph = _plotly()
     problem = optimizer.problem
@@ -143,14 +143,14 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
     methods = [kind for kind in ACQUISITIONS if kind not in left_out]
     panels = [*problem.functions, *methods]
     figure = make_subplots((len(panels) + 1) // 2, 2, subplot_titles=panels, vertical_spacing=0.06)
-    information = optimizer.utility(PESC(solutions=200))
+    information = optimizer.acquisition_function(PESC(solutions=200))
     assert isinstance(information, Information)
     for index, panel in enumerate(panels):
         place = {"row": index // 2 + 1, "col": index % 2 + 1}
         if panel in problem.functions:
-            function = information.belief.functions[panel]
-            mean, deviation = function.mixture(x)
-            for trace in _belief(graph, axis, mean, deviation):
+            function = information.surrogate.functions[panel]
+            mean, std = function.mixture(x)
+            for trace in _credible_band(graph, axis, mean, std):
                 figure.add_trace(trace, **place)
             records = [record for record in optimizer.history if panel in record.values]
             figure.add_trace(
@@ -171,9 +171,9 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
             bins = {"start": axis[0], "end": axis[-1], "size": (axis[-1] - axis[0]) / 50}
             figure.add_trace(graph.Histogram(x=drawn, xbins=bins, marker_color=_GAIN), **place)
         else:
-            utility = optimizer.utility(panel)
-            value = utility.value(x)
-            value = np.exp(value - value.max()) if utility.logarithmic else _shares(value)
+            acq_function = optimizer.acquisition_function(panel)
+            value = acq_function.value(x)
+            value = np.exp(value - value.max()) if acq_function.log_scale else _shares(value)
             figure.add_trace(graph.Scatter(x=axis, y=value, line={"color": _GAIN}), **place)
             best = axis[int(np.argmax(value))]
             figure.add_vline(x=best, line={"color": _STAR, "dash": "dot"}, **place)
@@ -201,9 +201,9 @@ def _check_line(problem: Problem, what: str) -> None:
         )
 
 
-def _belief(graph: Any, axis: list[float], mean: Array, deviation: Array) -> list[Any]:
-    """A mean with a band of one deviation."""
-    edges = [*(mean + deviation), *(mean - deviation)[::-1]]
+def _credible_band(graph: Any, axis: list[float], mean: Array, std: Array) -> list[Any]:
+    """A mean with a band of one std."""
+    edges = [*(mean + std), *(mean - std)[::-1]]
     around = [*axis, *axis[::-1]]
     return [
         graph.Scatter(x=around, y=edges, fill="toself", fillcolor=_BAND, line={"width": 0}),

@@ -1,10 +1,10 @@
-"""Pass/fail constraints: gains against counting, slopes, and whole optimisations."""
+"""Pass/fail constraints: gains against counting, derivatives, and whole optimisations."""
 
 import math
 
 import numpy as np
 import pytest
-from tests.acquire.cases import RNG, slopes
+from tests.acquire.cases import RNG, derivatives
 
 import accuracy
 import calamint as cm
@@ -17,19 +17,19 @@ from calamint.model import Data, fit
 def test_gains_of_verdicts_agree_with_counting(name):
     found = []
     for seed in range(6):
-        belief, grid = accuracy.belief_of(accuracy.CASES[name], seed)
-        truth = grid_gains(belief, grid, 100_000, RNG(seed))
+        surrogate, grid = accuracy.surrogate_of(accuracy.CASES[name], seed)
+        truth = grid_gains(surrogate, grid, 100_000, RNG(seed))
         solutions, weights = accuracy.exact_solutions(truth, grid)
-        gains, converged = accuracy.gains_of(belief, solutions, weights, "witness", grid)
-        total, alone, _, _, slope = accuracy.compare(gains, truth)
-        found.append([total, alone, slope])
+        gains, converged = accuracy.gains_of(surrogate, solutions, weights, "witness", grid)
+        total, alone, _, _, derivative = accuracy.compare(gains, truth)
+        found.append([total, alone, derivative])
         assert converged > 0.95
         assert gains[:, 1].min() >= -1e-12
         assert gains[:, 1].max() < math.log(2)  # a outcome tells one bit at most
-    total, alone, slope = np.mean(found, axis=0)
+    total, alone, derivative = np.mean(found, axis=0)
     assert total > 0.97
     assert alone > 0.94  # where a outcome tells a hundredth of a nat, counting is not much better
-    assert 0.8 < slope < 1.25
+    assert 0.8 < derivative < 1.25
 
 
 @pytest.mark.parametrize("constraints", [["c"], ["c", "d >= 0"], ["d <= 0.5", "c", "e"]])
@@ -47,13 +47,13 @@ def test_gradients_match_finite_differences(constraints, hyperparameters, kl):
             values = (values > 0).astype(float)
         data[name] = Data(inputs, values, np.full(9, np.nan))
     model = cm.Model(hyperparameters=hyperparameters, samples=3)
-    belief = fit(problem, model, data, RNG(1))
-    utility = PESC(12).prepare(belief, Incumbent(np.full(2, 0.5), None), RNG(2))
-    utility = utility.by_kl() if kl else utility
+    surrogate = fit(problem, model, data, RNG(1))
+    acq_function = PESC(12).build(surrogate, Incumbent(np.full(2, 0.5), None), RNG(2))
+    acq_function = acq_function.by_kl() if kl else acq_function
     x = RNG(3).random((8, 2))
-    value, gradient = utility.value_gradient(x)
-    assert np.allclose(value, utility.value(x), rtol=1e-10, atol=1e-12)
-    expected = slopes(utility.value, x, 1e-5)
+    value, gradient = acq_function.value_gradient(x)
+    assert np.allclose(value, acq_function.value(x), rtol=1e-10, atol=1e-12)
+    expected = derivatives(acq_function.value, x, 1e-5)
     assert np.allclose(gradient, expected, rtol=2e-4, atol=2e-5 * np.abs(expected).max())
 
 

@@ -10,15 +10,15 @@ from calamint.testbed import CLASSIC
 class Watched(Acquisition):
     """PESC that keeps its reports."""
 
-    name, separable = "watched", True
+    name, supports_decoupled = "watched", True
 
     def __init__(self):
         self.reports = []
 
-    def prepare(self, belief, incumbent, rng):
-        utility = PESC().prepare(belief, incumbent, rng)
-        self.reports.append(utility.report)
-        return utility
+    def build(self, surrogate, incumbent, rng):
+        acq_function = PESC().build(surrogate, incumbent, rng)
+        self.reports.append(acq_function.report)
+        return acq_function
 
 
 def three_limits():

@@ -38,12 +38,12 @@ def test_psi_has_the_derivatives_of_its_normaliser(limits, mean_g, mean_c):
     def second(f):
         return (f(step) - 2 * f(0.0) + f(-step)) / step**2
 
-    by_g = lambda h: log_z(mean_g + h, var_g, mean_c, var_c, limits)  # noqa: E731
-    by_c = lambda h: log_z(mean_g, var_g, mean_c + h, var_c, limits)  # noqa: E731
-    assert factor.rho_f[0] == pytest.approx(first(by_g), rel=1e-5, abs=1e-8)
-    assert factor.kappa_f[0] == pytest.approx(-second(by_g), rel=1e-4, abs=1e-6)
-    assert factor.rho_c[0, 0] == pytest.approx(first(by_c), rel=1e-5, abs=1e-8)
-    assert factor.kappa_c[0, 0] == pytest.approx(-second(by_c), rel=1e-4, abs=1e-6)
+    grad_g = lambda h: log_z(mean_g + h, var_g, mean_c, var_c, limits)  # noqa: E731
+    grad_c = lambda h: log_z(mean_g, var_g, mean_c + h, var_c, limits)  # noqa: E731
+    assert factor.rho_f[0] == pytest.approx(first(grad_g), rel=1e-5, abs=1e-8)
+    assert factor.kappa_f[0] == pytest.approx(-second(grad_g), rel=1e-4, abs=1e-6)
+    assert factor.rho_c[0, 0] == pytest.approx(first(grad_c), rel=1e-5, abs=1e-8)
+    assert factor.kappa_c[0, 0] == pytest.approx(-second(grad_c), rel=1e-4, abs=1e-6)
 
 
 def test_psi_with_several_constraints_agrees_with_monte_carlo():

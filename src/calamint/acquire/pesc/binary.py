@@ -29,11 +29,11 @@ from calamint.model import hazard, log_normal_density, probit_score
 class BinaryGain:
     """Nats, and their derivatives in mean and variance, as believed and given x*."""
 
-    nats: Array
-    by_mean: Array
-    by_variance: Array
-    by_mean_after: Array
-    by_variance_after: Array
+    in_nats: Array
+    grad_mean: Array
+    grad_variance: Array
+    grad_mean_after: Array
+    grad_variance_after: Array
 
 
 def kl_divergence(
@@ -43,10 +43,12 @@ def kl_divergence(
     t, t_mean, t_variance = probit_score(mean, variance)
     u, u_mean, u_variance = probit_score(mean_after, variance_after)
     passing, failing = log_ndtr(u) - log_ndtr(t), log_ndtr(-u) - log_ndtr(-t)
-    by_t = ndtr(-u) * hazard(t) - ndtr(u) * hazard(-t)
-    by_u = np.exp(log_normal_density(u)) * (passing - failing)
+    grad_t = ndtr(-u) * hazard(t) - ndtr(u) * hazard(-t)
+    grad_u = np.exp(log_normal_density(u)) * (passing - failing)
     nats = ndtr(u) * passing + ndtr(-u) * failing
-    return BinaryGain(nats, by_t * t_mean, by_t * t_variance, by_u * u_mean, by_u * u_variance)
+    return BinaryGain(
+        nats, grad_t * t_mean, grad_t * t_variance, grad_u * u_mean, grad_u * u_variance
+    )
 
 
 def entropy_reduction(
@@ -55,14 +57,14 @@ def entropy_reduction(
     """H(p) − H(p')"""
     t, t_mean, t_variance = probit_score(mean, variance)
     u, u_mean, u_variance = probit_score(mean_after, variance_after)
-    (before, by_t), (after, by_u) = _binary_entropy(t), _binary_entropy(u)
+    (before, grad_t), (after, grad_u) = _binary_entropy(t), _binary_entropy(u)
     return BinaryGain(
-        before - after, by_t * t_mean, by_t * t_variance, -by_u * u_mean, -by_u * u_variance
+        before - after, grad_t * t_mean, grad_t * t_variance, -grad_u * u_mean, -grad_u * u_variance
     )
 
 
 def _binary_entropy(t: Array) -> tuple[Array, Array]:
-    """Of an outcome that passes with probability Φ(t), in nats, with its slope."""
+    """Of an outcome that passes with probability Φ(t), in nats, with its derivative."""
     passing, failing = log_ndtr(t), log_ndtr(-t)
     entropy = -ndtr(t) * passing - ndtr(-t) * failing
     return entropy, np.exp(log_normal_density(t)) * (failing - passing)

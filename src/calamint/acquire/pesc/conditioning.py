@@ -8,7 +8,7 @@ sites:
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
-| J, M | | | solutions, samples of the belief (fantasies counted) |
+| J, M | | | solutions, samples of the surrogate (fantasies counted) |
 | S, B | | | site points; B = S + 1 with x* itself |
 | W, r | `w`, `r` | (J, 1 + K, B, B), (J, 1 + K, B) | of the converged sites |
 | ν | `noise` | (M, 1 + K) | variance of a measurement |
@@ -25,24 +25,24 @@ import numpy as np
 from calamint.acquire.pesc.ep import Blocks, Sites
 from calamint.acquire.pesc.factors import Limits
 from calamint.arrays import Array, Index, Mask
-from calamint.model import Belief, Joint
+from calamint.model import Joint, Surrogate
 
 # Relative to the prior variance, added to the variance of f(x) − f(x*).
 FLOOR = 1e-10
 
 
-def limits_of(belief: Belief) -> Limits:
+def limits_of(surrogate: Surrogate) -> Limits:
     """The standardised limits of all constraints."""
     return Limits(
-        np.array([function.low for function in belief.constraints]),
-        np.array([function.high for function in belief.constraints]),
+        np.array([function.low for function in surrogate.constraints]),
+        np.array([function.high for function in surrogate.constraints]),
     )
 
 
 def blocks_of(functions: Sequence[Joint], limits: Limits, sites: int, rows: Index) -> Blocks:
     """The site variables of every solution: g_n = f(z_n) − f(x*), c_k(z_n) and c_k(x*).
 
-    rows  (J,) which sample of the belief each solution belongs to
+    rows  (J,) which sample of the surrogate each solution belongs to
     """
     count = len(rows)
     at = np.tile(np.arange(sites + 1), (count, 1))  # (J, B) points of each: all sites, its own x*

@@ -204,7 +204,7 @@ def _root(covariance: Array) -> Array:
 def _refresh(
     prior_mean: Array, root: Array, precision: Array, shift: Array
 ) -> tuple[Mask, Array, Array]:
-    """Posterior of every block under the sites; (J,) whether it is proper, mean, covariance."""
+    """GPPosterior of every block under the sites; (J,) whether it is proper, mean, covariance."""
     transposed = np.swapaxes(root, -1, -2)
     inner = transposed @ (precision[..., None] * root)
     inner += np.eye(inner.shape[-1])

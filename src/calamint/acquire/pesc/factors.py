@@ -4,7 +4,7 @@
 |---|---|---|
 | Γ | `gamma` | x* meets every limit |
 | Ψ(z) | `psi` | z is not better than x*: f(z) ≥ f(x*), or z breaks a limit |
-| α | `alpha` | (mean of f(z) − f(x*)) / deviation |
+| α | `alpha` | (mean of f(z) − f(x*)) / std |
 | β | `beta` | ∂ log Z/∂α |
 | | `weight` | R = Φ(−α) Π P_k / Z, minus ∂ log Z/∂ log P_k, the same for every k |
 | ρ, κ | `rho_c`, … | first and minus second derivative of log Z in a cavity mean |
@@ -21,7 +21,7 @@ from scipy.special import log_ndtr
 from calamint.arrays import Array
 from calamint.model import log_normal_density, probability_derivatives
 
-# Beyond this many deviations a contradicted factor only loses digits.
+# Beyond this many stds a contradicted factor only loses digits.
 FAR = 30.0
 
 
@@ -39,24 +39,24 @@ class Limits:
 class Psi:
     """Ψ at some points: alpha, beta, weight (…); rho_c, kappa_c (…, K).
 
-    slopes  log P_k and P_k'/P_k, P_k''/P_k, … as far as asked for, (…, K) each
+    derivatives  log P_k and P_k'/P_k, P_k''/P_k, … as far as asked for, (…, K) each
     """
 
-    deviation: Array
+    std: Array
     alpha: Array
     beta: Array
     weight: Array
     rho_c: Array
     kappa_c: Array
-    slopes: list[Array]
+    derivatives: list[Array]
 
     @property
     def rho_f(self) -> Array:
-        return self.beta / self.deviation
+        return self.beta / self.std
 
     @property
     def kappa_f(self) -> Array:
-        return self.beta * (self.alpha + self.beta) / self.deviation**2
+        return self.beta * (self.alpha + self.beta) / self.std**2
 
 
 def psi(
@@ -67,10 +67,10 @@ def psi(
     log Z is a sum over the disjoint ways in which z is not better: f is not lower; or it is, and
     c_k is the first limit that is broken. Nothing is subtracted, so nothing cancels.
     """
-    deviation = np.sqrt(var_g)
-    alpha = np.maximum(mean_g / deviation, -FAR)
-    slopes = limit_slopes(mean_c, var_c, limits, order)
-    log_met = slopes[0]
+    std = np.sqrt(var_g)
+    alpha = np.maximum(mean_g / std, -FAR)
+    derivatives = limit_derivatives(mean_c, var_c, limits, order)
+    log_met = derivatives[0]
     before = np.cumsum(log_met, axis=-1) - log_met
     log_broken = _log_outside(mean_c, var_c, limits)
     lower = log_ndtr(-alpha)
@@ -80,27 +80,27 @@ def psi(
     log_z = np.logaddexp.reduce(ways, axis=-1)
     log_all_met = log_met.sum(-1)
     weight = np.exp(log_all_met + lower - log_z)
-    rho_c = -weight[..., None] * slopes[1]
+    rho_c = -weight[..., None] * derivatives[1]
     return Psi(
-        deviation=deviation,
+        std=std,
         alpha=alpha,
         beta=np.exp(log_all_met + log_normal_density(alpha) - log_z),
         weight=weight,
         rho_c=rho_c,
-        kappa_c=rho_c**2 + weight[..., None] * slopes[2],
-        slopes=slopes,
+        kappa_c=rho_c**2 + weight[..., None] * derivatives[2],
+        derivatives=derivatives,
     )
 
 
 def gamma(mean_c: Array, var_c: Array, limits: Limits) -> tuple[Array, Array]:
     """ρ and κ of Γ for each constraint at x*, (…, K) in and out."""
-    deviation = np.sqrt(var_c)
-    near = np.clip(mean_c, limits.low - FAR * deviation, limits.high + FAR * deviation)
-    _, first, second = limit_slopes(near, var_c, limits, 2)
+    std = np.sqrt(var_c)
+    near = np.clip(mean_c, limits.low - FAR * std, limits.high + FAR * std)
+    _, first, second = limit_derivatives(near, var_c, limits, 2)
     return first, first**2 - second
 
 
-def limit_slopes(mean: Array, variance: Array, limits: Limits, order: int) -> list[Array]:
+def limit_derivatives(mean: Array, variance: Array, limits: Limits, order: int) -> list[Array]:
     """log P(c_k within its limits), P'/P, P''/P, …, each (…, K)."""
     parts = [
         probability_derivatives(
@@ -115,7 +115,7 @@ def limit_slopes(mean: Array, variance: Array, limits: Limits, order: int) -> li
 
 def _log_outside(mean: Array, variance: Array, limits: Limits) -> Array:
     """log P(c_k outside its limits): a sum of two tails."""
-    deviation = np.sqrt(variance)
-    below = log_ndtr((limits.low - mean) / deviation)
-    above = log_ndtr((mean - limits.high) / deviation)
+    std = np.sqrt(variance)
+    below = log_ndtr((limits.low - mean) / std)
+    above = log_ndtr((mean - limits.high) / std)
     return np.logaddexp(below, above)

@@ -54,7 +54,7 @@ class Forward:
 
 def forward(c: Conditioned, x: Array, order: int) -> Forward:
     """At (n, D); derivatives of interval probabilities up to `order`: `backward` needs 4."""
-    at = [function.at(x, slopes=order > 2) for function in c.functions]
+    at = [function.at(x, derivatives=order > 2) for function in c.functions]
     sites, count = c.sites, len(c.rows)
     solution = np.arange(count)
     before = np.stack([moments.mean[c.rows] for moments in at], axis=-1)  # (J, n, 1 + K)
@@ -102,7 +102,7 @@ def forward(c: Conditioned, x: Array, order: int) -> Forward:
             (mean[..., 1:] + shift)[..., c.binary[1:]],
             after[..., c.binary],
         )
-        each[..., c.binary] = binary.nats
+        each[..., c.binary] = binary.in_nats
     gains = np.where(c.measurable, np.einsum("j,jni->ni", c.weights, each), 0.0)
     return Forward(
         at,

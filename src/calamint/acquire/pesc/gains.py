@@ -32,7 +32,7 @@ class Gains:
             gains[rows] += forward(part, x[rows], 2).gains
         return gains
 
-    def screen(self, x: Array) -> Array:
+    def screening_values(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) the share of a few solutions in the gains."""
         c = self.conditioned
         samples = min(_SCREENING, len(c.noise))
@@ -50,7 +50,7 @@ class Gains:
         shape = (len(x), len(self.conditioned.functions))
         wanted = np.broadcast_to(wanted, shape)
         gains, gradient = np.zeros(shape), np.zeros(x.shape)
-        # Where f(x) and f(x*) are the same but for rounding, slopes are beyond any number.
+        # Where f(x) and f(x*) are the same but for rounding, derivatives are beyond any number.
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, part in self._pieces(len(x)):
                 state = forward(part, x[rows], 4)

@@ -11,11 +11,11 @@ from calamint.acquire.pesc.ep import Sites, propagate, widened
 from calamint.acquire.pesc.forward import Given, given
 from calamint.acquire.pesc.gains import Gains
 from calamint.acquire.pesc.sites import SiteChoice, more_site_points, site_points
-from calamint.acquire.protocol import Acquisition, Incumbent, Utility
+from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array
-from calamint.checks import nearest, whole
+from calamint.checks import check_integer, did_you_mean
 from calamint.errors import ProblemError
-from calamint.model import Belief
+from calamint.model import Surrogate
 
 # Sweeps of a partial update: the data hardly changed, and the sites are close.
 _FEW = 1
@@ -35,16 +35,16 @@ class Report:
 
 @final
 @dataclass(frozen=True)
-class Information(Utility):
+class Information(AcquisitionFunction):
     """Expected information about the constrained optimum, in nats."""
 
-    belief: Belief
+    surrogate: Surrogate
     gains: Gains
     drawn: Solutions
     report: Report
     site_points: Array
     sites: Sites
-    nats = True
+    in_nats = True
 
     @property
     def solutions(self) -> Array:
@@ -52,7 +52,7 @@ class Information(Utility):
         return self.drawn.points
 
     @property
-    def near(self) -> Array:
+    def start_points(self) -> Array:
         return self.drawn.points
 
     def by_kl(self) -> "Information":
@@ -64,22 +64,22 @@ class Information(Utility):
         """What would be believed at (n, D) if each drawn x* were known to be the solution."""
         return given(self.gains.conditioned, x)
 
-    def shares(self, x: Array) -> Array:
+    def contributions(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) from measuring each function alone."""
         return self.gains.values(x)
 
-    def screen(self, x: Array) -> Array:
-        return self.gains.screen(x)
+    def screening_values(self, x: Array) -> Array:
+        return self.gains.screening_values(x)
 
     def value(self, x: Array) -> Array:
-        return self.shares(x).sum(-1)
+        return self.contributions(x).sum(-1)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self.weighted(x, np.ones((len(x), len(self.belief.functions))))
+        return self.weighted_gradient(x, np.ones((len(x), len(self.surrogate.functions))))
 
-    def weighted(self, x: Array, weights: Array) -> tuple[Array, Array]:
+    def weighted_gradient(self, x: Array, weights: Array) -> tuple[Array, Array]:
         gains, gradient = self.gains.values_gradient(x, weights)
-        moving = self.belief.problem.space.continuous
+        moving = self.surrogate.problem.space.continuous
         return (gains * weights).sum(-1), np.where(moving, gradient, 0.0)
 
 
@@ -94,48 +94,49 @@ class PESC(Acquisition):
     """
 
     name = "pesc"
-    separable = True
+    supports_decoupled = True
 
     def __init__(self, solutions: int | None = None, sites: SiteChoice = "witness") -> None:
         choices = ("witness", "union", "paper")
         if sites not in choices:
-            raise ProblemError(f"sites is {sites!r}: {nearest(str(sites), choices)}")
-        self.solutions = None if solutions is None else whole(solutions, "solutions", 1)
+            raise ProblemError(f"sites is {sites!r}: {did_you_mean(str(sites), choices)}")
+        self.solutions = None if solutions is None else check_integer(solutions, "solutions", 1)
         self.sites = sites
 
-    def prepare(
-        self, belief: Belief, incumbent: Incumbent, rng: np.random.Generator
+    def build(
+        self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
     ) -> Information:
-        count = self.solutions or max(10, belief.samples)
-        drawn = draw_solutions(belief, count, incumbent.point[None], rng)
-        z = site_points(belief, drawn.points, limits_of(belief), self.sites, rng)
-        return _condition(belief, drawn, z, None)
+        count = self.solutions or max(10, surrogate.samples)
+        drawn = draw_solutions(surrogate, count, incumbent.point[None], rng)
+        z = site_points(surrogate, drawn.points, limits_of(surrogate), self.sites, rng)
+        return _condition(surrogate, drawn, z, None)
 
     def update(
         self,
-        last: Utility,
-        belief: Belief,
+        last: AcquisitionFunction,
+        surrogate: Surrogate,
         incumbent: Incumbent,
         rng: np.random.Generator,
     ) -> Information:
         """The same solutions and sites under the new data; new site points start at zero."""
         if (
             not isinstance(last, Information)
-            or last.belief.samples != belief.samples
+            or last.surrogate.samples != surrogate.samples
             or not last.drawn.feasible.any()  # new data may have changed that
         ):
-            return self.prepare(belief, incumbent, rng)
-        z = more_site_points(belief, last.site_points, last.belief)
-        return _condition(belief, last.drawn, z, last.sites)
+            return self.build(surrogate, incumbent, rng)
+        z = more_site_points(surrogate, last.site_points, last.surrogate)
+        return _condition(surrogate, last.drawn, z, last.sites)
 
 
-def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -> Information:
+def _condition(surrogate: Surrogate, drawn: Solutions, z: Array, last: Sites | None) -> Information:
     """Run EP, or go on from the last sites for a few sweeps, and prepare the gains."""
-    limits = limits_of(belief)
+    limits = limits_of(surrogate)
     count = len(drawn.points)
     points = np.vstack([z, drawn.points])
     functions = [
-        function.process.joint(points) for function in (belief.objective, *belief.constraints)
+        function.posterior.joint(points)
+        for function in (surrogate.objective, *surrogate.constraints)
     ]
     blocks = blocks_of(functions, limits, len(z), drawn.row)
     if not drawn.feasible.any():
@@ -143,7 +144,7 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
         blocks.active[:] = False
     sites = propagate(blocks) if last is None else propagate(blocks, widened(last, len(z)), _FEW)
     used = drawn.feasible if drawn.feasible.any() else np.ones(count, dtype=bool)
-    binary = np.array([False, *(constraint.binary for constraint in belief.constraints)])
+    binary = np.array([False, *(constraint.binary for constraint in surrogate.constraints)])
     conditioned = condition(functions, blocks, sites, drawn.row, used / used.sum(), binary)
     report = Report(
         solutions=count,
@@ -152,4 +153,4 @@ def _condition(belief: Belief, drawn: Solutions, z: Array, last: Sites | None) -
         sweeps=int(sites.sweeps.max(initial=0)),
         sites=len(z),
     )
-    return Information(belief, Gains(conditioned), drawn, report, z, sites)
+    return Information(surrogate, Gains(conditioned), drawn, report, z, sites)

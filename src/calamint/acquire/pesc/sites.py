@@ -20,7 +20,7 @@ import numpy as np
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc.factors import Limits, psi
 from calamint.arrays import Array, Index
-from calamint.model import Belief
+from calamint.model import Surrogate
 
 SiteChoice = Literal["paper", "union", "witness"]
 
@@ -34,51 +34,53 @@ _FILLING = 100
 
 
 def site_points(
-    belief: Belief,
+    surrogate: Surrogate,
     solutions: Array,
     limits: Limits,
     choice: SiteChoice,
     rng: np.random.Generator,
 ) -> Array:
     """(S, D) site points for these solutions (J, D)."""
-    processes = (
-        [belief.objective.process]
+    posteriors = (
+        [surrogate.objective.posterior]
         if choice == "paper"
-        else [function.process for function in belief.functions.values()]
+        else [function.posterior for function in surrogate.functions.values()]
     )
     none = np.empty((0, solutions.shape[1]))
-    measured = np.vstack([none, *(process.inputs for process in processes)])
+    measured = np.vstack([none, *(posterior.inputs for posterior in posteriors)])
     if choice == "paper":
-        return _spaced(belief, measured, 1e-6, len(measured))
-    measured = measured[_order(belief, measured, solutions, limits)]
-    kept = _spaced(belief, measured, _MEASURED_SPACING, _MOST_MEASURED)
+        return _spaced(surrogate, measured, 1e-6, len(measured))
+    measured = measured[_order(surrogate, measured, solutions, limits)]
+    kept = _spaced(surrogate, measured, _MEASURED_SPACING, _MOST_MEASURED)
     if choice == "union":
         return kept
-    filling = space_filling(belief.problem.space, _FILLING, rng)
-    witnesses = _spaced(belief, np.vstack([solutions, filling]), _WITNESS_SPACING, _MOST_WITNESSES)
-    apart = _distances(belief, witnesses, kept).min(axis=1, initial=np.inf) > _MEASURED_SPACING
+    filling = space_filling(surrogate.problem.space, _FILLING, rng)
+    witnesses = _spaced(
+        surrogate, np.vstack([solutions, filling]), _WITNESS_SPACING, _MOST_WITNESSES
+    )
+    apart = _distances(surrogate, witnesses, kept).min(axis=1, initial=np.inf) > _MEASURED_SPACING
     return np.vstack([kept, witnesses[apart]])
 
 
-def more_site_points(belief: Belief, points: Array, before: Belief) -> Array:
+def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> Array:
     """The site points (S, D), and inputs measured since that are far from them, behind them."""
     none = np.empty((0, points.shape[1]))
-    earlier = np.vstack([points, *(f.process.inputs for f in before.functions.values())])
-    now = [function.process.inputs for function in belief.functions.values()]
+    earlier = np.vstack([points, *(f.posterior.inputs for f in before.functions.values())])
+    now = [function.posterior.inputs for function in surrogate.functions.values()]
     new = np.unique(np.vstack([none, *now]), axis=0)
     if len(earlier):
-        new = new[_distances(belief, new, earlier).min(axis=1) > _MEASURED_SPACING]
+        new = new[_distances(surrogate, new, earlier).min(axis=1) > _MEASURED_SPACING]
     most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
-    return np.vstack([points, _spaced(belief, new, _MEASURED_SPACING, most)])
+    return np.vstack([points, _spaced(surrogate, new, _MEASURED_SPACING, most)])
 
 
-def _order(belief: Belief, points: Array, solutions: Array, limits: Limits) -> Index:
+def _order(surrogate: Surrogate, points: Array, solutions: Array, limits: Limits) -> Index:
     """Most likely first to be better than a drawn solution, where a factor has most to say."""
     if len(points) == 0:
         return np.empty(0, dtype=int)
-    mean, variance = belief.objective.process.moments(points)
-    at, at_variance = belief.objective.process.moments(solutions)
-    pairs = [function.process.moments(points) for function in belief.constraints]
+    mean, variance = surrogate.objective.posterior.mean_variance(points)
+    at, at_variance = surrogate.objective.posterior.mean_variance(solutions)
+    pairs = [function.posterior.mean_variance(points) for function in surrogate.constraints]
     count = len(mean)
     shape = (count, len(points), 0)
     mean_c = np.stack([m for m, _ in pairs], axis=-1) if pairs else np.zeros(shape)
@@ -90,9 +92,9 @@ def _order(belief: Belief, points: Array, solutions: Array, limits: Limits) -> I
     return np.argsort(-factor.weight.mean(0), kind="stable")
 
 
-def _spaced(belief: Belief, points: Array, spacing: float, most: int) -> Array:
+def _spaced(surrogate: Surrogate, points: Array, spacing: float, most: int) -> Array:
     """Points in turn, if they keep their distance from all that were kept before."""
-    distances = _distances(belief, points, points)
+    distances = _distances(surrogate, points, points)
     chosen: list[int] = []
     for index in range(len(points)):
         if len(chosen) == most:
@@ -102,13 +104,13 @@ def _spaced(belief: Belief, points: Array, spacing: float, most: int) -> Array:
     return points[chosen]
 
 
-def _distances(belief: Belief, a: Array, b: Array) -> Array:
+def _distances(surrogate: Surrogate, a: Array, b: Array) -> Array:
     """(n, D), (k, D) -> (n, k) in typical length-scales.
 
     Along each parameter those of the function that varies most count: what is one place for a
     nearly linear objective can be many for a wavy constraint.
     """
-    functions = belief.functions.values()
-    typical = [np.median(function.process.lengthscales, axis=0) for function in functions]
-    scale = np.min(typical, axis=0)[belief.problem.space.parameter_index]
+    functions = surrogate.functions.values()
+    typical = [np.median(function.posterior.lengthscales, axis=0) for function in functions]
+    scale = np.min(typical, axis=0)[surrogate.problem.space.parameter_index]
     return np.sqrt((((a / scale)[:, None] - b / scale) ** 2).sum(-1))

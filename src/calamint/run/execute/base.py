@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from calamint.checks import nearest
+from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem import Params
 from calamint.run.execute.command import Command
@@ -32,7 +32,7 @@ class JobResult:
 class Executor(ABC):
     """Starts jobs, and says when they end."""
 
-    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:  # noqa: ARG002
+    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:  # noqa: ARG002
         """What each task does; files of jobs are kept in `folder`/`name`, or where they are lost
         with the process."""
         self.works = works
@@ -65,7 +65,7 @@ def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Wor
         raise ProblemError(f"tasks is {given!r}: write a dict of functions by task.")
     for name in given:
         if name not in problem_tasks:
-            raise ProblemError(f"tasks has {name!r}: {nearest(str(name), problem_tasks)}")
+            raise ProblemError(f"tasks has {name!r}: {did_you_mean(str(name), problem_tasks)}")
     works: dict[str, Work | Command] = {}
     for name, task in problem_tasks.items():
         work = given.get(name, task.command)

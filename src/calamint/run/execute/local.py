@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from calamint.checks import finite, nearest
+from calamint.checks import did_you_mean, finite
 from calamint.errors import ProblemError, TaskError
 from calamint.run.execute.base import Executor, JobResult, Work
 from calamint.run.execute.command import Command, check_command, command_payload
@@ -37,16 +37,16 @@ class Local(Executor):
             raise ProblemError(f"folder is {folder!r}: write a path.")
         self.timeout, self._folder = timeout, folder
 
-    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
+    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
         import cloudpickle
 
-        super().prepare(works, folder, name)
+        super().build(works, folder, name)
         # Nothing of an earlier run may reach this one.
         self._ended: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
         self._running: dict[tuple[int, int], JobProcess] = {}
         for task in self.timeout if isinstance(self.timeout, Mapping) else ():
             if task not in works:
-                raise ProblemError(f"timeout has {task!r}: {nearest(str(task), works)}")
+                raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), works)}")
         self._pickled: dict[str, bytes] = {}
         for task, work in works.items():
             if isinstance(work, Command):

@@ -25,8 +25,8 @@ class Simulated(Executor):
             raise ProblemError(f"clock is {clock!r}: write the study's own VirtualClock().")
         self.durations, self.clock = durations, clock
 
-    def prepare(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
-        super().prepare(works, folder, name)
+    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
+        super().build(works, folder, name)
         self._running: list[tuple[float, int, float, Job]] = []
         self._stopped: list[JobResult] = []
         for task, work in works.items():

@@ -12,17 +12,17 @@ from calamint.run.store.rows import Rows
 
 
 def renew(
-    rows: Rows, connection: Connection, held: Sequence[tuple[int, int]], lease: float
+    rows: Rows, connection: Connection, attempts: Sequence[tuple[int, int]], lease: float
 ) -> list[tuple[int, int]]:
     """Renew the leases of attempts (job, attempt); returns those that are no longer open."""
     open_attempts = {(row.job, row.number): row for row in rows.open_attempts(connection)}
-    for key in held:
+    for key in attempts:
         if key in open_attempts:
             rows.renew(connection, open_attempts[key].id, lease)
-    return [key for key in held if key not in open_attempts]
+    return [key for key in attempts if key not in open_attempts]
 
 
-def lost(rows: Rows, connection: Connection) -> list[Row[Any]]:
+def expired_attempts(rows: Rows, connection: Connection) -> list[Row[Any]]:
     """Open attempts whose lease has run out, or whose owner is dead."""
     now = rows.now()
     return [

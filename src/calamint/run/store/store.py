@@ -27,7 +27,7 @@ from calamint.problem import Problem
 from calamint.run.jobs import OPEN
 from calamint.run.store import schema
 from calamint.run.store.database import Database
-from calamint.run.store.leases import lost, renew
+from calamint.run.store.leases import expired_attempts, renew
 from calamint.run.store.rows import Measured, Rows
 
 
@@ -274,10 +274,10 @@ class Store:
     def reap(self) -> int:
         """Give back the jobs of attempts whose lease has run out, or whose owner is dead."""
         with self.database.read() as connection:
-            if not lost(self._rows, connection):
+            if not expired_attempts(self._rows, connection):
                 return 0
         with self.database.write() as connection:
-            gone = lost(self._rows, connection)
+            gone = expired_attempts(self._rows, connection)
             for row in gone:
                 job = self._rows.job(connection, row.job)
                 self._fail(connection, job, row, "its owner is gone", True, "lost")

@@ -1,4 +1,4 @@
-"""What is believed of all functions of a problem, given what was measured."""
+"""The surrogate model of a problem: a posterior for every function."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,22 @@ from calamint.model.hyperparameters import Hyperparameters
 from calamint.model.interval_probability import probit_score
 from calamint.model.kernels import Kernel
 from calamint.model.probit import ProbitLikelihood
-from calamint.model.protocol import Process
+from calamint.model.protocol import FunctionPosterior
 from calamint.model.transforms import Scaling
 from calamint.problem import Problem
 
 
 @final
 @dataclass(frozen=True)
-class FunctionBelief:
-    """One function: its process in standardised units, and its limits in the same units.
+class FunctionSurrogate:
+    """One function: its posterior and its limits, both in standardised units.
 
-    kernel    None if the function is known
-    binary  its measurements are outcomes: 1 with probability Φ(process), else 0
+    Attributes:
+        kernel: None if the function is known.
+        binary: Whether its measurements are outcomes, 1 with probability Φ of the latent function.
     """
 
-    process: Process
+    posterior: FunctionPosterior
     scaling: Scaling
     low: float = -math.inf
     high: float = math.inf
@@ -36,104 +37,109 @@ class FunctionBelief:
     binary: bool = False
 
     def mixture(self, x: Array) -> tuple[Array, Array]:
-        """(n, D) -> mean and deviation over all samples in the user's units, each (n,).
+        """(n, D) -> mean and standard deviation in the user's units, each (n,).
 
-        Of an outcome, the probability that it is 1, and the deviation that an outcome has.
+        Of the mixture over all hyper-parameter samples; of an outcome if the function is binary.
         """
-        mean, variance = self.process.moments(x)
+        mean, variance = self.posterior.mean_variance(x)
         if self.binary:
             passing = ndtr(probit_score(mean, variance)[0]).mean(0)
             return passing, np.sqrt(passing * (1 - passing))
         centre = mean.mean(0)
         spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
-        return self.scaling.outward(centre), self.scaling.outward_deviation(spread)
+        return self.scaling.outward(centre), self.scaling.outward_std(spread)
 
-    def extended(self, data: Data, parameter_index: Index) -> "FunctionBelief":
+    def extended(self, data: Data, parameter_index: Index) -> "FunctionSurrogate":
         """Condition on what was measured since, under the same hyper-parameters.
 
         data             everything that was measured of the function
         parameter_index  as in `Space`
         """
-        process = self.process
+        posterior = self.posterior
         if self.binary:
             assert self.kernel is not None  # known functions are not measured
             likelihood = ProbitLikelihood(self.kernel, data, parameter_index)
-            return replace(self, process=likelihood.posterior(process.theta))
-        for index in range(len(process.inputs), len(data)):
+            return replace(self, posterior=likelihood.posterior(posterior.theta))
+        for index in range(len(posterior.inputs), len(data)):
             value = self.scaling.inward(data.values[index : index + 1])
-            noise = process.noise
+            noise = posterior.noise
             if not math.isnan(data.noise_variance[index]):
                 given = float(self.scaling.inward_variance(data.noise_variance[index]))
                 noise = np.full_like(noise, given)
-            process = process.append(data.inputs[index], np.repeat(value, len(process)), noise)
-        return replace(self, process=process)
+            posterior = posterior.append(
+                data.inputs[index], np.repeat(value, len(posterior)), noise
+            )
+        return replace(self, posterior=posterior)
 
 
 @final
 @dataclass(frozen=True)
-class Belief:
+class Surrogate:
     """All functions, the objective first; the j-th samples of all of them belong together.
 
-    Inputs are points of the cube at values that the parameters can take (`Space.snap`).
+    Inputs are points of the unit cube at values that the parameters can take (`Space.snap`).
 
-    fantasies  how often every hyper-parameter sample is repeated, with other imagined results:
-               sample m of fantasy k is the (k·M + m)-th of `samples` = k·M in all
+    Attributes:
+        fantasies: How often every hyper-parameter sample is repeated, each time with other
+            fantasies of pending results; sample m of fantasy k has index k·M + m.
     """
 
     problem: Problem
-    functions: dict[str, FunctionBelief]
+    functions: dict[str, FunctionSurrogate]
     fantasies: int = 1
 
     @property
     def samples(self) -> int:
-        return max(len(function.process) for function in self.functions.values())
+        return max(len(function.posterior) for function in self.functions.values())
 
     @property
-    def objective(self) -> FunctionBelief:
+    def objective(self) -> FunctionSurrogate:
         return self.functions[self.problem.objective.name]
 
     @property
-    def constraints(self) -> list[FunctionBelief]:
+    def constraints(self) -> list[FunctionSurrogate]:
         return [self.functions[constraint.name] for constraint in self.problem.constraints]
 
     def hyperparameters(self) -> dict[str, Hyperparameters]:
         """Where the next fit may start."""
         return {
-            name: Hyperparameters(function.process.theta, len(function.process.inputs))
+            name: Hyperparameters(function.posterior.theta, len(function.posterior.inputs))
             for name, function in self.functions.items()
-            if function.process.measurable
+            if function.posterior.measurable
         }
 
     def fantasize(
         self, point: Array, names: Iterable[str], rng: np.random.Generator | None = None
-    ) -> "Belief":
-        """The belief after measuring some functions at a point (D,), and finding what is expected.
+    ) -> "Surrogate":
+        """Condition on fantasies of some functions at a point (D,).
 
-        The Kriging believer: under each sample its own mean, with the noise of a measurement. With
-        `rng`, what is found is drawn instead: a fantasy under each sample.
+        The fantasy is the posterior mean under each sample (the Kriging believer), with the noise
+        of a measurement; with `rng` it is drawn from the posterior under each sample.
         """
         functions = dict(self.functions)
         for name in names:
             function = functions[name]
-            process = function.process
-            mean, variance = (moment[:, 0] for moment in process.moments(point[None]))
+            posterior = function.posterior
+            mean, variance = (moment[:, 0] for moment in posterior.mean_variance(point[None]))
             if rng is not None:
-                mean += np.sqrt(variance + process.noise) * rng.standard_normal(len(mean))
-            functions[name] = replace(function, process=process.append(point, mean, process.noise))
+                mean += np.sqrt(variance + posterior.noise) * rng.standard_normal(len(mean))
+            functions[name] = replace(
+                function, posterior=posterior.append(point, mean, posterior.noise)
+            )
         return replace(self, functions=functions)
 
-    def repeated(self, fantasies: int) -> "Belief":
+    def repeated(self, fantasies: int) -> "Surrogate":
         """Every sample repeated, for as many fantasies."""
         if fantasies == 1:
             return self
         samples = np.tile(np.arange(self.samples), fantasies)
         functions = {
-            name: replace(function, process=function.process.take(samples))
+            name: replace(function, posterior=function.posterior.take(samples))
             for name, function in self.functions.items()
         }
         return replace(self, functions=functions, fantasies=fantasies)
 
-    def extended(self, data: Mapping[str, Data]) -> "Belief":
+    def extended(self, data: Mapping[str, Data]) -> "Surrogate":
         """Condition on what was measured since, under the same samples and in the same units."""
         functions = dict(self.functions)
         for name, measured in data.items():
@@ -142,4 +148,4 @@ class Belief:
 
     def expected_objective(self, x: Array) -> Array:
         """(n, D) -> (n,) standardised, averaged over samples."""
-        return self.objective.process.moments(x)[0].mean(0)
+        return self.objective.posterior.mean_variance(x)[0].mean(0)

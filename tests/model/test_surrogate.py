@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import calamint as cm
 from calamint.model import Data, feasibility, fit
-from calamint.model.posterior import Posterior
+from calamint.model.posterior import GPPosterior
 
 RNG = np.random.default_rng
 
@@ -65,25 +65,27 @@ HARD = {
 def test_hard_data_never_raise(case, noise, hyperparameters):
     inputs, values = HARD[case]
     data = data_of(inputs, values)
-    belief = fit(
+    surrogate = fit(
         problem(),
         cm.Model(hyperparameters=hyperparameters, samples=4, noise_variance=noise),
         {"f": data, "c": data},
         RNG(0),
     )
     x = np.vstack([RNG(3).random((50, 2)), np.asarray(inputs).reshape(-1, 2)])
-    for function in belief.functions.values():
-        mean, variance, mean_x, variance_x = function.process.moments_gradient(x)
-        for moment in (mean, variance, mean_x, variance_x):
+    for function in surrogate.functions.values():
+        mean, variance, mean_gradient, variance_gradient = (
+            function.posterior.mean_variance_gradient(x)
+        )
+        for moment in (mean, variance, mean_gradient, variance_gradient):
             assert np.all(np.isfinite(moment))
         assert np.all(variance > 0)
-        assert np.all(function.process.jitter >= 0)
+        assert np.all(function.posterior.jitter >= 0)
         centre, spread = function.mixture(x)
         assert np.all(np.isfinite(centre))
         assert np.all(spread >= 0)
-    probability = feasibility.probability(belief, x)
+    probability = feasibility.probability(surrogate, x)
     assert np.all((probability >= 0) & (probability <= 1))
-    assert np.all(np.isfinite(feasibility.log_probability_by_sample_gradient(belief, x)[1]))
+    assert np.all(np.isfinite(feasibility.log_probability_by_sample_gradient(surrogate, x)[1]))
 
 
 @pytest.mark.parametrize("noise", [None, 0.0])
@@ -91,24 +93,24 @@ def test_five_hundred_points(noise):
     inputs = RNG(0).random((500, 2))
     data = data_of(inputs, smooth(inputs))
     model = cm.Model(hyperparameters="map", noise_variance=noise)
-    belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
+    surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     x = RNG(1).random((100, 2))
-    mean, deviation = belief.functions["f"].mixture(x)
+    mean, std = surrogate.functions["f"].mixture(x)
     assert np.max(np.abs(mean - smooth(x))) < 1e-3
-    assert np.all(deviation < 0.05)
+    assert np.all(std < 0.05)
 
 
 def test_noise_free_smooth_data_need_little_jitter_and_are_met():
     inputs = RNG(0).random((60, 2))
     data = data_of(inputs, smooth(inputs))
     model = cm.Model(kernel="se", lengthscale=1.0, amplitude=1.0, noise_variance=0)
-    belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
-    process = belief.functions["f"].process
-    assert isinstance(process, Posterior)
-    assert 0 < process.jitter.max() <= 1e-11  # needed, and recorded
-    mean, deviation = belief.functions["f"].mixture(inputs)
+    surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
+    posterior = surrogate.functions["f"].posterior
+    assert isinstance(posterior, GPPosterior)
+    assert 0 < posterior.jitter.max() <= 1e-11  # needed, and recorded
+    mean, std = surrogate.functions["f"].mixture(inputs)
     assert np.max(np.abs(mean - smooth(inputs))) < 1e-5
-    assert np.max(deviation) < 1e-4
+    assert np.max(std) < 1e-4
 
 
 def test_fixed_values_are_in_plain_units():
@@ -117,19 +119,19 @@ def test_fixed_values_are_in_plain_units():
     values = 100 + 10 * smooth(inputs)
     data = data_of(inputs, values)
     model = cm.Model(kernel="se", lengthscale=0.3, amplitude=50.0, noise_variance=4.0)
-    belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
+    surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     x = RNG(1).random((3, 2))
 
     def kernel(a, b):
         return 50.0**2 * np.exp(-0.5 * ((a[:, None] - b) ** 2).sum(-1) / 0.3**2)
 
     gain = kernel(x, inputs) @ np.linalg.inv(kernel(inputs, inputs) + 4.0 * np.eye(5))
-    mean, deviation = belief.functions["f"].mixture(x)
+    mean, std = surrogate.functions["f"].mixture(x)
     assert np.allclose(mean, gain @ values, rtol=1e-8)
     variance = 50.0**2 - np.einsum("ij,ij->i", gain, kernel(x, inputs))
-    assert np.allclose(deviation, np.sqrt(variance), rtol=1e-8)
+    assert np.allclose(std, np.sqrt(variance), rtol=1e-8)
     assert np.allclose(
-        feasibility.probability_of(belief, "c", x), norm.sf(-mean / deviation), rtol=1e-8
+        feasibility.probability_of(surrogate, "c", x), norm.sf(-mean / std), rtol=1e-8
     )
 
 
@@ -142,23 +144,25 @@ def test_a_dict_gives_values_by_function_and_the_rest_is_learnt():
         noise_variance={"f": 0.25},
         hyperparameters="map",
     )
-    belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
-    c, f = belief.functions["c"], belief.functions["f"]
-    assert c.process.kernel.name == "se"
-    assert f.process.kernel.name == "matern52"
-    assert np.allclose(np.exp(c.process.theta[0, :2]), [0.2, 0.4])
-    assert f.process.noise[0] * f.scaling.scale**2 == pytest.approx(0.25)
-    assert not np.allclose(np.exp(f.process.theta[0, :2]), [0.2, 0.4])
+    surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
+    c, f = surrogate.functions["c"], surrogate.functions["f"]
+    assert c.posterior.kernel.name == "se"
+    assert f.posterior.kernel.name == "matern52"
+    assert np.allclose(np.exp(c.posterior.theta[0, :2]), [0.2, 0.4])
+    assert f.posterior.noise[0] * f.scaling.scale**2 == pytest.approx(0.25)
+    assert not np.allclose(np.exp(f.posterior.theta[0, :2]), [0.2, 0.4])
 
 
 def test_functions_may_be_measured_at_different_places_and_with_their_own_noise():
     f = data_of(INPUTS[:3], [1.0, 2.0, 3.0], noise=[0.01, math.nan, 1.0])
     c = data_of(INPUTS[5:20], smooth(INPUTS[5:20]))
-    belief = fit(problem(), cm.Model(samples=3), {"f": f, "c": c}, RNG(0))
-    noise = belief.functions["f"].process.data_noise * belief.functions["f"].scaling.scale ** 2
+    surrogate = fit(problem(), cm.Model(samples=3), {"f": f, "c": c}, RNG(0))
+    noise = (
+        surrogate.functions["f"].posterior.data_noise * surrogate.functions["f"].scaling.scale ** 2
+    )
     assert np.allclose(noise[:, 0], 0.01)
     assert np.allclose(noise[:, 2], 1.0)
-    assert belief.functions["c"].process.inputs.shape == (15, 2)
+    assert surrogate.functions["c"].posterior.inputs.shape == (15, 2)
 
 
 def test_integers_and_choices_count_at_their_decoded_values():
@@ -167,14 +171,14 @@ def test_integers_and_choices_count_at_their_decoded_values():
     points = [{"n": 1, "kind": "a", "x": 0.1}, {"n": 4, "kind": "b", "x": 0.9}]
     inputs = stated.space.encode_all(points)
     data = data_of(inputs, [1.0, -1.0])
-    belief = fit(stated, cm.Model(samples=3), {"f": data, "c": data}, RNG(0))
+    surrogate = fit(stated, cm.Model(samples=3), {"f": data, "c": data}, RNG(0))
     # Both are n = 2, kind = a, once they are moved to values that exist.
     inside = stated.space.snap(np.array([[0.30, 0.9, 0.1, 0.5], [0.49, 0.51, 0.5, 0.5]]))
-    assert np.ptp(belief.expected_objective(inside)) == 0
-    assert np.ptp(feasibility.probability(belief, inside)) == 0
+    assert np.ptp(surrogate.expected_objective(inside)) == 0
+    assert np.ptp(feasibility.probability(surrogate, inside)) == 0
     across = stated.space.snap(np.array([[0.49, 0.9, 0.1, 0.5], [0.51, 0.9, 0.1, 0.5]]))
-    assert np.ptp(belief.expected_objective(across)) > 0
-    _, gradient = feasibility.log_probability_by_sample_gradient(belief, inside)
+    assert np.ptp(surrogate.expected_objective(across)) > 0
+    _, gradient = feasibility.log_probability_by_sample_gradient(surrogate, inside)
     assert np.all(gradient[..., :3] == 0)
     assert np.any(gradient[..., 3] != 0)
 
@@ -182,31 +186,31 @@ def test_integers_and_choices_count_at_their_decoded_values():
 def test_probability_is_the_mean_over_samples_of_the_product():
     stated = problem(constraints=["c >= 0", "d <= 1", "-1 <= e <= 1"])
     data = {name: data_of(INPUTS[:6], smooth(INPUTS[:6])) for name in ("f", "c", "d", "e")}
-    belief = fit(stated, cm.Model(samples=5), data, RNG(0))
+    surrogate = fit(stated, cm.Model(samples=5), data, RNG(0))
     x = RNG(1).random((4, 2))
     product = np.ones((5, 4))
     for name, low, high in (("c", 0, np.inf), ("d", -np.inf, 1), ("e", -1, 1)):
-        function = belief.functions[name]
-        mean, variance = function.process.moments(x)
+        function = surrogate.functions[name]
+        mean, variance = function.posterior.mean_variance(x)
         mean = function.scaling.offset + function.scaling.scale * mean
-        deviation = function.scaling.scale * np.sqrt(variance)
-        product *= norm.cdf(high, mean, deviation) - norm.cdf(low, mean, deviation)
-    assert np.allclose(feasibility.probability(belief, x), product.mean(0), rtol=1e-8)
+        std = function.scaling.scale * np.sqrt(variance)
+        product *= norm.cdf(high, mean, std) - norm.cdf(low, mean, std)
+    assert np.allclose(feasibility.probability(surrogate, x), product.mean(0), rtol=1e-8)
 
 
 def test_feasibility_gradient_matches_finite_differences():
     stated = problem(constraints=["c >= 0", "-1 <= d <= 1"])
     data = {name: data_of(INPUTS[:6], smooth(INPUTS[:6])) for name in ("f", "c", "d")}
-    belief = fit(stated, cm.Model(samples=3), data, RNG(0))
+    surrogate = fit(stated, cm.Model(samples=3), data, RNG(0))
     x = RNG(1).random((4, 2))
-    value, gradient = feasibility.log_probability_by_sample_gradient(belief, x)
-    assert np.allclose(value, feasibility.log_probability_by_sample(belief, x))
+    value, gradient = feasibility.log_probability_by_sample_gradient(surrogate, x)
+    assert np.allclose(value, feasibility.log_probability_by_sample(surrogate, x))
     step = 1e-6
     for d in range(2):
         shift = step * np.eye(2)[d]
         difference = (
-            feasibility.log_probability_by_sample(belief, x + shift)
-            - feasibility.log_probability_by_sample(belief, x - shift)
+            feasibility.log_probability_by_sample(surrogate, x + shift)
+            - feasibility.log_probability_by_sample(surrogate, x - shift)
         ) / (2 * step)
         assert np.allclose(gradient[..., d], difference, rtol=1e-4, atol=1e-6)
 
@@ -214,36 +218,36 @@ def test_feasibility_gradient_matches_finite_differences():
 def test_known_functions_are_exact_and_have_gradients():
     stated = problem(known={"c": lambda params: params["x0"] - 0.5})
     data = {"f": data_of(INPUTS[:6], smooth(INPUTS[:6]))}
-    belief = fit(stated, cm.Model(samples=3), data, RNG(0))
+    surrogate = fit(stated, cm.Model(samples=3), data, RNG(0))
     x = np.array([[0.49, 0.5], [0.51, 0.5]])
-    assert np.allclose(feasibility.probability(belief, x), [0, 1], atol=1e-12)
-    _, _, mean_x, _ = belief.functions["c"].process.moments_gradient(x)
-    scale = belief.functions["c"].scaling.scale
-    assert np.allclose(mean_x * scale, [1.0, 0.0], atol=1e-6)
-    mean, deviation = belief.functions["c"].mixture(x)
+    assert np.allclose(feasibility.probability(surrogate, x), [0, 1], atol=1e-12)
+    _, _, mean_gradient, _ = surrogate.functions["c"].posterior.mean_variance_gradient(x)
+    scale = surrogate.functions["c"].scaling.scale
+    assert np.allclose(mean_gradient * scale, [1.0, 0.0], atol=1e-6)
+    mean, std = surrogate.functions["c"].mixture(x)
     assert np.allclose(mean, [-0.01, 0.01])
-    assert np.all(deviation < 1e-6)
+    assert np.all(std < 1e-6)
 
 
 def test_believing_adds_what_is_expected():
     data = data_of(INPUTS[:6], smooth(INPUTS[:6]))
     model = cm.Model(samples=3, noise_variance=0)
-    belief = fit(problem(), model, {"f": data, "c": data}, RNG(0))
+    surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     point = np.array([0.9, 0.05])
-    after = belief.fantasize(point, ["f"])
+    after = surrogate.fantasize(point, ["f"])
     x = RNG(1).random((20, 2))
-    before_mean, before = belief.functions["f"].process.moments(x)
-    after_mean, variance = after.functions["f"].process.moments(x)
+    before_mean, before = surrogate.functions["f"].posterior.mean_variance(x)
+    after_mean, variance = after.functions["f"].posterior.mean_variance(x)
     assert np.allclose(after_mean, before_mean, atol=1e-6)
     assert np.all(variance <= before + 1e-9)
-    assert after.functions["f"].process.moments(point[None])[1].max() < 1e-9
-    assert after.functions["c"] is belief.functions["c"]
+    assert after.functions["f"].posterior.mean_variance(point[None])[1].max() < 1e-9
+    assert after.functions["c"] is surrogate.functions["c"]
 
 
-def test_same_seed_same_belief():
+def test_same_seed_same_surrogate():
     data = data_of(INPUTS[:8], smooth(INPUTS[:8]))
     thetas = [
-        fit(problem(), cm.Model(), {"f": data, "c": data}, RNG(seed)).functions["f"].process
+        fit(problem(), cm.Model(), {"f": data, "c": data}, RNG(seed)).functions["f"].posterior
         for seed in (0, 0, 1)
     ]
     assert np.array_equal(thetas[0].theta, thetas[1].theta)
