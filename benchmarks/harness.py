@@ -15,7 +15,7 @@ import numpy as np
 
 from calamint.testbed import SolvedProblem
 from rows import gather, median_interval
-from rows import read as read_rows
+from rows import read as parse_rows
 
 
 class Contestant(Protocol):
@@ -148,7 +148,7 @@ def run(
 
 
 def read(path: Path) -> list[Row]:
-    return read_rows(path, Row)
+    return parse_rows(path, Row)
 
 
 def _told(done: list[Row]) -> str:

@@ -28,7 +28,7 @@ from calamint.acquire.quadrature import normal_mixture
 from calamint.acquire.rejection import grid_gains
 from calamint.decide.select import Competitor, maximise
 from calamint.model import Data, FixedCost, feasibility, fit
-from calamint.model.bivariate import bivariate_cdf, both_within
+from calamint.model.bivariate import bivariate_cdf, bivariate_interval_probability
 from calamint.problem import Space
 from calamint.testbed import toy
 
@@ -59,12 +59,12 @@ def test_two_normals_at_once():
 
 def test_two_normals_far_out_and_tied_together():
     inf = math.inf
-    h = np.array([inf, -inf, 0.0, 50.0, -50.0, 1.0, 1.0])
-    k = np.array([0.3, 0.3, 0.0, -40.0, -40.0, 2.0, -2.0])
-    rho = np.array([0.5, 0.5, 0.0, 1.0, -1.0, 1.0, -1.0])
+    h = np.array([inf, -inf, 0.0, 50.0, -50.0, 1.0, 1.0, 0.0, 1e-200])
+    k = np.array([0.3, 0.3, 0.0, -40.0, -40.0, 2.0, -2.0, -1e-30, -1e-200])
+    rho = np.array([0.5, 0.5, 0.0, 1.0, -1.0, 1.0, -1.0, 0.0, 0.0])
     parts = bivariate_cdf(h, k, rho)
     assert all(np.all(np.isfinite(part)) for part in parts)
-    expected = [norm.cdf(0.3), 0, 0.25, 0, 0, norm.cdf(1), 0]
+    expected = [norm.cdf(0.3), 0, 0.25, 0, 0, norm.cdf(1), 0, 0.25, 0.25]
     assert np.allclose(parts[0], expected, atol=1e-7)
 
 
@@ -75,7 +75,7 @@ def test_both_within_an_interval():
     y = means[1] + stds[1] * (rho * draws[:, 0] + math.sqrt(1 - rho**2) * draws[:, 1])
     for low, high in ((-0.5, 0.9), (0.0, math.inf), (-math.inf, 0.4)):
         within = (low <= x) & (x <= high) & (low <= y) & (y <= high)
-        value = both_within(
+        value = bivariate_interval_probability(
             low,
             high,
             tuple(np.array([m]) for m in means),
@@ -394,7 +394,9 @@ def test_an_acquisition_function_has_the_incumbent_of_its_own_method():
     one, other = (optimizer.acquisition_function("eic") for optimizer in optimizers)
     assert one.incumbent.objective == pytest.approx(other.incumbent.objective, abs=1e-6)
     # Also for problems whose functions are measured separately.
-    assert np.isfinite(cm.Optimizer(toy().problem).acquisition_function("ev").value(np.full((1, 2), 0.5)))
+    assert np.isfinite(
+        cm.Optimizer(toy().problem).acquisition_function("ev").value(np.full((1, 2), 0.5))
+    )
 
 
 def test_problems_that_are_coupled_keep_their_costs_and_capacities():

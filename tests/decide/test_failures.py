@@ -7,7 +7,7 @@ import pytest
 from tests.acquire.cases import RNG, derivatives
 
 import calamint as cm
-from calamint.decide.failures import Chance
+from calamint.decide.failures import SuccessProbability
 
 POINT = cm.Model(hyperparameters="map")
 SQUARE = {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}
@@ -187,14 +187,14 @@ def test_every_method_avoids_failures(name):
     assert "run_works" in optimizer.predict({"x": 0.5, "y": 0.5}).functions
 
 
-def test_slopes_of_the_chance():
+def test_gradient_of_the_probability_of_success():
     optimizer, _ = search(14)
     surrogate = optimizer.query().surrogate
-    chance = Chance(surrogate.functions["run_works"])
+    success = SuccessProbability(surrogate.functions["run_works"])
     x = RNG(0).uniform(0.05, 0.95, (6, 2))
-    value, gradient = chance.with_gradient(x)
-    assert np.allclose(value, chance.at(x))
-    assert np.allclose(gradient, derivatives(chance.at, x), rtol=1e-4, atol=1e-7)
+    value, gradient = success.value_gradient(x)
+    assert np.allclose(value, success.value(x))
+    assert np.allclose(gradient, derivatives(success.value, x), rtol=1e-4, atol=1e-7)
 
 
 def test_settings_are_checked_and_written():

@@ -7,7 +7,7 @@ import pytest
 
 import calamint as cm
 from calamint.acquire import PESC, Acquisition
-from calamint.decide.fallback import first_that_works
+from calamint.decide.fallback import first_success
 
 PROBLEM = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c <= 1"])
 
@@ -96,11 +96,11 @@ def test_errors_of_the_users_own_functions_are_theirs_to_mend():
         raise cm.ProblemError("the known function returned None")
 
     with pytest.raises(cm.ProblemError, match="returned None"):
-        first_that_works([("sampled model", attempt), ("map model", lambda: 1)])
+        first_success([("sampled model", attempt), ("map model", lambda: 1)])
 
 
 def test_what_works_first_is_taken():
-    assert first_that_works([("one", lambda: 1), ("two", lambda: 2)]) == (1, ())
+    assert first_success([("one", lambda: 1), ("two", lambda: 2)]) == (1, ())
 
 
 def test_questions_step_down_too(monkeypatch):

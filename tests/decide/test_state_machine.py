@@ -96,7 +96,7 @@ class Laboratory(RuleBasedStateMachine):
         assert job.number not in self.running
         task = self.optimizer.problem.tasks[job.task]
         assert job.resources in task.runs_on
-        assert self.optimizer.problem.space.accept(job.params) == job.params
+        assert self.optimizer.problem.space.validate(job.params) == job.params
         self.running[job.number] = job
 
     def free(self):

@@ -187,7 +187,7 @@ def test_a_pending_job_leaves_nothing_to_learn_at_its_point(fantasies):
     grid = [{"x1": a, "x2": b} for a in np.linspace(0, 1, 12) for b in np.linspace(0, 1, 12)]
     for values in optimizer.gains(grid).values():
         assert values.min() > -0.05
-    # Recommendations do not believe in what was only imagined.
+    # Recommendations do not believe in what was only fantasized.
     with_pending = optimizer.recommend()
     for job in jobs:
         optimizer.cancel(job)

@@ -26,7 +26,7 @@ def test_data_grows_without_changing_the_old():
 @given(values_strategy)
 def test_objectives_get_mean_zero_and_spread_one(values):
     scaling = standardise(values)
-    scaled = scaling.inward(values)
+    scaled = scaling.to_model(values)
     assert np.all(np.isfinite(scaled))
     assert scaling.scale > 0
     if np.std(values) > 1e-10 * np.max(np.abs(values)):
@@ -39,7 +39,7 @@ def test_limits_stay_where_they_are_relative_to_the_values(values, limit, upper)
     low, high = (-math.inf, limit) if upper else (limit, math.inf)
     scaling = standardise(values, low, high)
     scaled_low, scaled_high = scaling.limits(low, high)
-    scaled = scaling.inward(values)
+    scaled = scaling.to_model(values)
     inside = (values >= low) & (values <= high)
     clear = np.abs(values - limit) > 1e-9 * (np.max(np.abs(values)) + abs(limit))
     assert np.array_equal(((scaled >= scaled_low) & (scaled <= scaled_high))[clear], inside[clear])
@@ -60,5 +60,5 @@ def test_a_few_agreeing_values_do_not_hide_the_limit():
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e12, 1e-12, 1e300, 1e-300])
 def test_equal_values_have_a_usable_scale(value):
     scaling = standardise(np.full(3, value))
-    assert np.all(np.abs(scaling.inward(np.full(3, value))) < 1e-3)
+    assert np.all(np.abs(scaling.to_model(np.full(3, value))) < 1e-3)
     assert 0 < scaling.scale < math.inf

@@ -160,7 +160,7 @@ def test_values_outside_are_refused_by_name(params, words):
 
 def test_values_from_numpy_are_accepted():
     space = Space({"a": Real(0, 1), "b": Choice(1, 2), "c": Integer(1, 3)})
-    params = space.accept({"a": np.float32(0.5), "b": np.int64(2), "c": np.float64(3.0)})
+    params = space.validate({"a": np.float32(0.5), "b": np.int64(2), "c": np.float64(3.0)})
     assert params == {"a": 0.5, "b": 2, "c": 3}
     assert [type(value) for value in params.values()] == [float, int, int]
 
@@ -173,12 +173,12 @@ def test_points_outside_the_cube_are_refused(point):
 
 def test_true_is_not_one():
     choice = Choice(True, 1)
-    assert choice.encode(choice.accept(1, "x")) == [0.0, 1.0]
-    assert choice.encode(choice.accept(True, "x")) == [1.0, 0.0]
+    assert choice.encode(choice.validate(1, "x")) == [0.0, 1.0]
+    assert choice.encode(choice.validate(True, "x")) == [1.0, 0.0]
     assert Choice(0, 1) != Choice(False, True)
     assert Choice(np.int64(0), np.int64(1)) == Choice(0, 1)
     with pytest.raises(ProblemError, match="write one of True, 1"):
-        choice.accept(np.array([1, 2]), "x")
+        choice.validate(np.array([1, 2]), "x")
 
 
 @pytest.mark.parametrize(

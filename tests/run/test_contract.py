@@ -80,7 +80,7 @@ def test_a_second_tell_changes_nothing(storage, study):
 @pytest.mark.parametrize(
     ("job", "words"),
     [
-        (17, "not asked for"),
+        (17, "does not belong"),
         ("0", "write what ask"),
         (True, "write what ask"),
         (None, "write what"),
@@ -153,7 +153,7 @@ def test_pauses_grow(storage):
 def test_a_lease_that_runs_out_returns_the_job(storage):
     study = quick(storage=storage.open(), pause=0.0)
     job = study.ask(task="price", lease=1000.0)
-    assert study.renew([job], lease=-1.0) == []  # over already
+    assert study.renew([job], lease=1e-6) == []  # over already
     other = reopened(storage)
     taken = other.ask(task="price")
     assert (taken.number, taken.attempt) == (job.number, 2)
@@ -169,9 +169,19 @@ def test_a_lease_that_runs_out_returns_the_job(storage):
         other.tell(taken, {"f": 2.0})
 
 
+def test_leases_are_renewed_for_any_iterable_and_only_for_positive_times(storage):
+    study = quick(storage=storage.open(), pause=0.0)
+    job = study.ask(task="price", lease=1e-6)
+    assert reopened(storage).ask(task="price").attempt == 2
+    assert study.renew((each for each in [job]), lease=10.0) == [job]
+    for lease in (0.0, -1.0, float("nan"), "long"):
+        with pytest.raises(cm.ProblemError, match="positive number of seconds"):
+            study.renew([job], lease=lease)
+
+
 def test_a_late_failure_does_not_hurt_the_second_attempt(storage):
     study = quick(storage=storage.open(), pause=0.0)
-    job = study.ask(task="price", lease=-1.0)
+    job = study.ask(task="price", lease=1e-6)
     second = study.ask(task="price")
     assert second.attempt == 2
     study.fail(job, "too late to matter")
@@ -188,7 +198,7 @@ def test_a_job_without_lease_is_never_taken_away(storage, study):
 def test_lost_jobs_fail_in_the_end(storage):
     study = quick(storage=storage.open(), retries=1, pause=0.0)
     for attempt in (1, 2):
-        assert study.ask(task="price", lease=-1.0).attempt == attempt
+        assert study.ask(task="price", lease=1e-6).attempt == attempt
     assert study.ask(task="price").number == 1
     assert study.jobs[0].state == "failed"
     assert "owner is gone" in study.jobs[0].reason

@@ -61,7 +61,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked():
     import threading
 
     study, lock = quick(ONE), threading.Lock()
-    with pytest.raises(cm.TaskError, match="cannot be sent to a process"):
+    with pytest.raises(cm.TaskError, match="cannot be pickled"):
         study.run(lambda params: lock.acquire(), evaluations=2)
     with pytest.raises(cm.ProblemError, match="did you mean 'run'"):
         study.run({"rn": price}, evaluations=1)

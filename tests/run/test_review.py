@@ -52,9 +52,9 @@ def test_a_job_of_another_study_is_refused():
     first, second = quick(ONE, name="a"), quick(ONE, name="b", seed=7)
     job, _ = first.ask(), second.ask()
     for wrong in (lambda: second.tell(job, {"cost": 1.0}), lambda: second.fail(job, "no")):
-        with pytest.raises(cm.ResultError, match="not asked for here"):
+        with pytest.raises(cm.ResultError, match="does not belong"):
             wrong()
-    with pytest.raises(cm.ResultError, match="not asked for here"):
+    with pytest.raises(cm.ResultError, match="does not belong"):
         second.cancel(job)
 
 

@@ -43,7 +43,7 @@ class StudyMachine(RuleBasedStateMachine):
 
     @rule(who=WHO, task=TASKS, leased=st.booleans())
     def ask(self, who, task, leased):
-        job = self.studies[who].ask(task=task, lease=-1.0 if leased else None)
+        job = self.studies[who].ask(task=task, lease=1e-6 if leased else None)
         if job is not None:
             assert job.number not in self.ended
             assert (job.number, job.attempt) not in {(j.number, j.attempt) for j in self.held}

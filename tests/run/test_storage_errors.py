@@ -39,7 +39,7 @@ def test_a_full_disk(path):
         pages = connection.execute(text("PRAGMA page_count")).scalar()
         connection.execute(text(f"PRAGMA max_page_count = {pages}"))
     rows = [({"x": 0.5, "y": 0.5}, {"f": 1.0})] * 5000
-    with pytest.raises(cm.StorageError, match="the disk is full: make room"):
+    with pytest.raises(cm.StorageError, match="the disk is full: free some space"):
         study.add_all(rows)
     with study.database.read() as connection:
         connection.execute(text("PRAGMA max_page_count = 1000000"))
@@ -71,19 +71,19 @@ def test_a_folder_that_does_not_exist(tmp_path):
 
 
 def test_a_locked_database(path, monkeypatch):
-    monkeypatch.setattr(database, "_PATIENCE", 0.2)
+    monkeypatch.setattr(database, "_BUSY_TIMEOUT", 0.2)
     study = quick(storage=f"sqlite:///{path}")
     job = study.ask()
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(cm.StorageError, match="held it locked for too long"):
+        with pytest.raises(cm.StorageError, match="locked it for too long"):
             study.tell(job, values_of(job.task, job.params))
     assert study.tell(job, values_of(job.task, job.params))
 
 
 def test_a_run_waits_for_a_locked_database(path, monkeypatch):
     """A result is not given up because another program holds the file for a moment."""
-    monkeypatch.setattr(database, "_PATIENCE", 0.2)
+    monkeypatch.setattr(database, "_BUSY_TIMEOUT", 0.2)
     study = quick(storage=f"sqlite:///{path}")
     held = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     tell = study.tell
@@ -169,6 +169,6 @@ def test_a_copy_is_a_study_of_its_own(path, tmp_path):
     "url", ["postgresql://me:secret@host/db", "postgresql+psycopg://host/db", "mysql://host/db"]
 )
 def test_other_databases_are_refused_until_they_work(url):
-    with pytest.raises(cm.StorageError, match="SQLite only") as error:
+    with pytest.raises(cm.StorageError, match="only SQLite") as error:
         cm.Study(cm.Problem({"x": cm.Real(0, 1)}, minimize="f"), url)
     assert "secret" not in str(error.value)

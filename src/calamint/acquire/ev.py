@@ -29,7 +29,14 @@ from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumben
 from calamint.acquire.quadrature import integration_points
 from calamint.arrays import Array
 from calamint.checks import check_integer
-from calamint.model import CrossMoments, Joint, Surrogate, bivariate_cdf, both_within, feasibility
+from calamint.model import (
+    CrossMoments,
+    Joint,
+    Surrogate,
+    bivariate_cdf,
+    bivariate_interval_probability,
+    feasibility,
+)
 
 _MIN_VARIANCE = 1e-12  # standardised; below it a ratio of variances loses its digits
 # Where feasible inputs are less likely than this (a logarithm), the integral is lost in the
@@ -54,7 +61,7 @@ class ExpectedVolume(Batched):
     best: float
 
     def evaluate(self, x: Array, gradients: bool) -> tuple[Array, Array]:
-        cross = [function.at(x, derivatives=gradients) for function in self.functions]
+        cross = [function.cross_moments(x, derivatives=gradients) for function in self.functions]
         factors = [
             self._both_feasible(i, moments) if i else self._improvement(moments)
             for i, moments in enumerate(cross)
@@ -102,7 +109,7 @@ class ExpectedVolume(Batched):
         std = np.sqrt(np.maximum(variance, _MIN_VARIANCE))[..., None]
         other_std = np.sqrt(other_variance)
         rho = covariance / (std * other_std)
-        value, grad_mean, grad_std, grad_rho = both_within(
+        value, grad_mean, grad_std, grad_rho = bivariate_interval_probability(
             limits.low, limits.high, (mean[..., None], other_mean), (std, other_std), rho
         )
         grad_variance = (grad_std - grad_rho * rho / std) / (2 * std)

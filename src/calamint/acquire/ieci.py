@@ -54,7 +54,7 @@ class ConditionalImprovement(Batched):
         variance_before = np.maximum(self.objective.variance, _MIN_VARIANCE)
         gap = self.best[:, None] - self.objective.mean
         ei_before = (self.weights * _improvement(gap, np.sqrt(variance_before))).sum(-1)  # (M,)
-        cross = self.objective.at(x, derivatives=gradients)
+        cross = self.objective.cross_moments(x, derivatives=gradients)
         total = (cross.variance + self.objective.noise[:, None] + _MIN_VARIANCE)[..., None]
         kalman_gain = cross.covariance / total  # (M, n, G)
         variance_after = variance_before[:, None] - kalman_gain * cross.covariance

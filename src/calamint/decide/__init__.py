@@ -7,12 +7,12 @@ from calamint.lazy import lazy_exports
 if TYPE_CHECKING:
     from calamint.decide.capacity import available_resources, free_capacity
     from calamint.decide.clock import Clock, VirtualClock
-    from calamint.decide.decision import remake
+    from calamint.decide.decision import recompute_update
     from calamint.decide.optimize_function import Result, optimize
     from calamint.decide.optimizer import Optimizer
     from calamint.decide.queries import FunctionPrediction, Prediction
     from calamint.decide.records import Decision, Recommendation, Record, Suggestion
-    from calamint.decide.results import Value, read_seconds, read_values
+    from calamint.decide.results import Value, parse_seconds, read_values
     from calamint.decide.settings import Rationality, Settings
     from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
     from calamint.decide.state import FullUpdate, State
@@ -39,9 +39,9 @@ __all__ = [
     "duration_of",
     "free_capacity",
     "optimize",
-    "read_seconds",
+    "parse_seconds",
     "read_values",
-    "remake",
+    "recompute_update",
     "simulate",
 ]
 
@@ -50,12 +50,12 @@ __getattr__, __dir__ = lazy_exports(
     {
         "capacity": ("free_capacity", "available_resources"),
         "clock": ("Clock", "VirtualClock"),
-        "decision": ("remake",),
+        "decision": ("recompute_update",),
         "optimize_function": ("Result", "optimize"),
         "optimizer": ("Optimizer",),
         "queries": ("FunctionPrediction", "Prediction"),
         "records": ("Decision", "Recommendation", "Record", "Suggestion"),
-        "results": ("Value", "read_seconds", "read_values"),
+        "results": ("Value", "parse_seconds", "read_values"),
         "settings": ("Rationality", "Settings"),
         "simulation": ("Duration", "SimulatedJob", "duration_of", "simulate"),
         "state": ("FullUpdate", "State"),

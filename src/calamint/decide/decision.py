@@ -1,4 +1,4 @@
-"""Deciding: which task to run next, at which input. One function of values.
+"""Choosing the next job: which task, at which input. A function of its arguments alone.
 
 decide(problem, settings, state, observations, competing, rng, clock) -> (state, selection)
 """
@@ -16,10 +16,10 @@ from calamint.arrays import Array
 from calamint.decide.blas_threads import single_threaded
 from calamint.decide.clock import Clock
 from calamint.decide.design import design_point, initial_task
-from calamint.decide.failures import Chance, ModelledProblem, modelled
-from calamint.decide.fallback import first_that_works
+from calamint.decide.failures import ModelledProblem, SuccessProbability, add_success_constraints
+from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
-from calamint.decide.records import UpdateKind, near_points
+from calamint.decide.records import DecisionKind, near_points
 from calamint.decide.select import COARSE, FINE, BestJob, Competitor, Effort, maximise
 from calamint.decide.settings import Settings
 from calamint.decide.state import FullUpdate, State, Update
@@ -28,7 +28,7 @@ from calamint.decide.update import (
     fitted,
     full_is_due,
     full_update,
-    model_rungs,
+    model_attempts,
     partial_update,
 )
 from calamint.model import Model, cost_model
@@ -38,12 +38,15 @@ from calamint.problem import Problem
 @final
 @dataclass(frozen=True)
 class Selection:
-    """A task and its input (D,) in the cube; the rest as in `Suggestion` and `Decision`."""
+    """A task and its input (D,) in the cube, how it was chosen (`update`), and what that took.
+
+    The other fields are those of `Suggestion` and `Decision`.
+    """
 
     task: str
     point: Array
     cost: float
-    update: UpdateKind
+    update: DecisionKind
     stage_seconds: dict[str, float]
     bits: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
@@ -52,8 +55,8 @@ class Selection:
 
 @final
 @dataclass(frozen=True)
-class _Given:
-    """The arguments of `decide`, with the problem as it is modelled."""
+class _Context:
+    """The arguments of `decide`, with the extended problem in place of the user's."""
 
     modelled: ModelledProblem
     settings: Settings
@@ -74,81 +77,84 @@ def decide(
     rng: np.random.Generator,
     clock: Clock,
 ) -> tuple[State, Selection]:
-    """The job, of one of the competing tasks, that should run next; and what that leaves.
+    """Choose the next job among the competing tasks.
 
-    A job that failed is tried again first; then come the inputs of the initial design; then what
-    the acquisition finds best, by the first way of the ladder that works (`fallback`).
+    Failed jobs that are due for a retry come first, then the initial design, then the maximiser of
+    the acquisition function; `fallback` says what is done if that fails.
+
+    Returns:
+        The state after the decision, and the selection.
     """
     begin = clock.now()
     clock.start()
-    without_model = partial(_without_model, problem, observations, rng, clock, begin)
+    model_free = partial(_model_free_selection, problem, observations, rng, clock, begin)
     retry = observations.next_retry(competing)
     if retry is not None:
-        return state, without_model("retry", retry.task, retry.point)
+        return state, model_free("retry", retry.task, retry.point)
     task = initial_task(problem, observations, competing, settings.initial_for(problem))
     if task is not None:
         point = design_point(problem.space, settings.seed, observations.design.next(task))
-        return state, without_model("initial", task, point)
+        return state, model_free("initial", task, point)
     if not settings.acquisition.uses_model:
         task = competing[int(rng.integers(len(competing)))]
         point = problem.space.snap(rng.random(problem.space.dimension))
-        return state, without_model("random", task, point)
-    given = modelled(problem, observations)
-    fitting = state.about(given.problem)
-    found, warnings = first_that_works(
-        _rungs(_Given(given, settings, fitting, observations, competing, rng, clock))
-    )
-    if found is not None:
-        return found[0], replace(found[1], warnings=warnings)
+        return state, model_free("random", task, point)
+    modelled = add_success_constraints(problem, observations)
+    last = state.compatible_with(modelled.problem)
+    context = _Context(modelled, settings, last, observations, competing, rng, clock)
+    result, warnings = first_success(_attempts(context))
+    if result is not None:
+        return result[0], replace(result[1], warnings=warnings)
     task = competing[int(rng.integers(len(competing)))]
     point = design_point(problem.space, settings.seed, observations.jobs)
-    return state, replace(without_model("fallback", task, point), warnings=warnings)
+    return state, replace(model_free("fallback", task, point), warnings=warnings)
 
 
-def _without_model(
+def _model_free_selection(
     problem: Problem,
     observations: Observations,
     rng: np.random.Generator,
     clock: Clock,
     begin: float,
-    update: UpdateKind,
+    update: DecisionKind,
     task: str,
     point: Array,
 ) -> Selection:
     """A job that no model chose."""
-    cost = cost_model(task, problem, observations.durations, rng).at(point[None])
+    cost = cost_model(task, problem, observations.durations, rng).value(point[None])
     clock.decided(update)
     return Selection(task, point, float(cost[0]), update, {"total": clock.now() - begin})
 
 
-def _rungs(given: _Given) -> list[tuple[str, Callable[[], tuple[State, Selection]]]]:
-    """The ways to a selection, in the order in which they are tried."""
-    full = model_rungs(given.settings.model, partial(_by_full_update, given))
-    if given.state.update is None:
+def _attempts(context: _Context) -> list[tuple[str, Callable[[], tuple[State, Selection]]]]:
+    """Methods of selection, in the order in which they are tried."""
+    full = model_attempts(context.settings.model, partial(_select_by_full_update, context))
+    if context.state.update is None:
         return full
-    last = ("last model", partial(_by_partial_update, given, given.state.update))
-    settings, version = given.settings, given.observations.version
-    due = full_is_due(settings.rationality, given.state, version, given.clock.now())
+    last = ("last model", partial(_select_by_partial_update, context, context.state.update))
+    settings, version = context.settings, context.observations.version
+    due = full_is_due(settings.rationality, context.state, version, context.clock.now())
     return [*full, last] if due else [last, *full]
 
 
-def _by_full_update(given: _Given, model: Model) -> tuple[State, Selection]:
-    observations, clock = given.observations, given.clock
+def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Selection]:
+    observations, clock = context.observations, context.clock
     stopwatch = Stopwatch(clock)
     version = observations.version
-    fit = fitted(given.modelled, given.settings, model, given.state, version, clock)
+    fit = fitted(context.modelled, context.settings, model, context.state, version, clock)
     update = full_update(
-        given.modelled,
-        given.settings,
+        context.modelled,
+        context.settings,
         fit,
         observations,
-        given.rng,
+        context.rng,
         stopwatch,
-        fitted_before=fit is given.state.fit,
+        fitted_before=fit is context.state.fit,
     )
-    measured = near_points(given.modelled.stated, observations.history, 3)
-    near = np.vstack([update.incumbent.point[None], measured])
-    selection = _select(given, update, near, FINE, stopwatch, "full")
+    # The surroundings of the incumbent, the best and the newest measurements are searched more.
+    best_and_newest = near_points(context.modelled.original, observations.history, 3)
+    near = np.vstack([update.incumbent.point[None], best_and_newest])
+    selection = _select(context, update, near, FINE, stopwatch, "full")
     full = FullUpdate(
         observations.jobs,
         version,
@@ -160,69 +166,76 @@ def _by_full_update(given: _Given, model: Model) -> tuple[State, Selection]:
     return State(full, fit, update), selection
 
 
-def _by_partial_update(given: _Given, last: Update) -> tuple[State, Selection]:
-    stopwatch = Stopwatch(given.clock)
+def _select_by_partial_update(context: _Context, last: Update) -> tuple[State, Selection]:
+    stopwatch = Stopwatch(context.clock)
     update = partial_update(
-        given.modelled, given.settings, last, given.observations, given.rng, stopwatch
+        context.modelled, context.settings, last, context.observations, context.rng, stopwatch
     )
     near = update.incumbent.point[None]
-    selection = _select(given, update, near, COARSE, stopwatch, "partial")
-    return replace(given.state, update=update), selection
+    selection = _select(context, update, near, COARSE, stopwatch, "partial")
+    return replace(context.state, update=update), selection
 
 
 def _select(
-    given: _Given,
+    context: _Context,
     update: Update,
     near: Array,
     effort: Effort,
     stopwatch: Stopwatch,
-    kind: UpdateKind,
+    kind: DecisionKind,
 ) -> Selection:
-    """The best job of all competing tasks, and what the best of each is worth."""
-    problem, acq_function = given.modelled.problem, update.acq_function
+    """The best job of all competing tasks, with the best score of each task."""
+    problem, acq_function = context.modelled.problem, update.acq_function
     competitors = [
-        Competitor(task, _weights(given, task), update.costs[task], _chance(given, update, task))
-        for task in given.competing
+        Competitor(
+            task,
+            _contribution_weights(context, task),
+            update.costs[task],
+            _success_probability(context, update, task),
+        )
+        for task in context.competing
     ]
-    found = maximise(acq_function, competitors, problem.space, near, given.rng, effort)
-    found = [each for each in found if not math.isnan(each.score)]
-    if not found:
+    best_jobs = maximise(acq_function, competitors, problem.space, near, context.rng, effort)
+    best_jobs = [job for job in best_jobs if not math.isnan(job.score)]
+    if not best_jobs:  # an ArithmeticError: the next method is tried
         raise FloatingPointError("the acquisition function is not a number anywhere")
-    best = max(found, key=lambda each: (each.score, -each.cost, -_measured(given, each)))
-    given.clock.decided(kind)
+    best = max(best_jobs, key=lambda job: (job.score, -job.cost, -_measurements(context, job)))
+    context.clock.decided(kind)
     stopwatch.lap("maximise")
-    bits, unit = {}, 1.0
+    bits, nats_per_unit = {}, 1.0
     if acq_function.in_nats:
-        unit = math.log(2)
-        gains = in_bits(acq_function, problem, best.point)
+        nats_per_unit = math.log(2)
+        gains = gains_in_bits(acq_function, problem, best.point)
         measures = problem.tasks[best.task].measures
         bits = {name: float(gains[name][0]) for name in measures if name in gains}
-    scores = {each.task: each.score / unit for each in found}
+    scores = {job.task: job.score / nats_per_unit for job in best_jobs}
     return Selection(best.task, best.point, best.cost, kind, stopwatch.stop(), bits, scores)
 
 
-def _weights(given: _Given, task: str) -> Array:
-    """(S,) which shares of the acquisition function a task is worth."""
-    if not given.settings.acquisition.supports_decoupled:
+def _contribution_weights(context: _Context, task: str) -> Array:
+    """(S,) 1 for every function that a task measures, else 0; (1,) without decoupled tasks."""
+    if not context.settings.acquisition.supports_decoupled:
         return np.ones(1)
-    problem = given.modelled.problem
+    problem = context.modelled.problem
     return np.array([float(name in problem.tasks[task].measures) for name in problem.functions])
 
 
-def _chance(given: _Given, update: Update, task: str) -> Chance | None:
-    """How likely a task is to work, if it has failed before."""
-    name = given.modelled.crashes.get(task)
-    return None if name is None else Chance(update.imagined.functions[name])
+def _success_probability(context: _Context, update: Update, task: str) -> SuccessProbability | None:
+    """Of a task that has failed before."""
+    name = context.modelled.success_constraints.get(task)
+    return None if name is None else SuccessProbability(update.fantasized.functions[name])
 
 
-def _measured(given: _Given, best: BestJob) -> int:
-    """How often what a task measures was measured: of equals, the least known is chosen."""
-    measures = given.modelled.problem.tasks[best.task].measures
-    return sum(len(given.modelled.data[name]) for name in measures)
+def _measurements(context: _Context, best: BestJob) -> int:
+    """The number of measurements of a task's functions: ties go to the task with fewest."""
+    measures = context.modelled.problem.tasks[best.task].measures
+    return sum(len(context.modelled.data[name]) for name in measures)
 
 
-def in_bits(acq_function: AcquisitionFunction, problem: Problem, x: Array) -> dict[str, Array]:
-    """(n, D) or (D,) -> the gain of each function that can be measured, (n,) each."""
+def gains_in_bits(
+    acq_function: AcquisitionFunction, problem: Problem, x: Array
+) -> dict[str, Array]:
+    """(n, D) or (D,) -> the information gain of each measured function in bits, (n,) each."""
     gains = acq_function.contributions(np.atleast_2d(x)) / math.log(2)
     return {
         name: gains[:, index]
@@ -232,31 +245,35 @@ def in_bits(acq_function: AcquisitionFunction, problem: Problem, x: Array) -> di
 
 
 @single_threaded
-def remake(
+def recompute_update(
     problem: Problem,
     settings: Settings,
     state: State,
     observations: Observations,
-    update: UpdateKind,
+    update: DecisionKind,
     rng: np.random.Generator,
     clock: Clock,
 ) -> State:
-    """The state that a decision left which was made before, or elsewhere: its update made again,
-    without selecting anything. Of a full one, `state.full` is its own."""
-    given = modelled(problem, observations)
-    state = state.about(given.problem)
+    """The state after an earlier decision, perhaps of another process, without selecting a job.
+
+    If its update was full, `state.full` must already describe it.
+    """
+    modelled = add_success_constraints(problem, observations)
+    state = state.compatible_with(modelled.problem)
     last = state.update
 
-    def fully(model: Model) -> State:
-        fit = fitted(given, settings, model, state, observations.version, clock)
-        made = full_update(given, settings, fit, observations, rng, Stopwatch(clock), True)
-        return State(state.full, fit, made)
+    def redo_full(model: Model) -> State:
+        fit = fitted(modelled, settings, model, state, observations.version, clock)
+        full = full_update(
+            modelled, settings, fit, observations, rng, Stopwatch(clock), fitted_before=True
+        )
+        return State(state.full, fit, full)
 
-    def partially(last: Update) -> State:
-        again = partial_update(given, settings, last, observations, rng, Stopwatch(clock))
+    def redo_partial(last: Update) -> State:
+        again = partial_update(modelled, settings, last, observations, rng, Stopwatch(clock))
         return replace(state, update=again)
 
-    rungs = model_rungs(settings.model, fully)
+    attempts = model_attempts(settings.model, redo_full)
     if update != "full" and last is not None:
-        rungs = [("last model", partial(partially, last)), *rungs]
-    return first_that_works(rungs)[0] or state
+        attempts = [("last model", partial(redo_partial, last)), *attempts]
+    return first_success(attempts)[0] or state

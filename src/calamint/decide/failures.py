@@ -1,9 +1,9 @@
-"""Jobs that fail: where each task works is learnt from successes and failures.
+"""Modelling failures: where each task succeeds is learnt from its past jobs.
 
-For every task whose failures are modelled and that has failed, there is one more constraint,
-measured as pass or fail by that task alone: "the task works here". It is a constraint like any
-other for drawing solutions and for recommending, and a task that is likely to fail is worth less
-in proportion.
+After the first failure of a task with `failures="model"`, a binary constraint "this task succeeds
+here" is added, which only that task measures. It is treated like any other constraint when x* is
+drawn and when an input is recommended. Besides, the score of a job is multiplied by its probability
+of success.
 """
 
 from collections.abc import Mapping
@@ -18,46 +18,49 @@ from calamint.decide.observations import Observations
 from calamint.model import Data, FunctionSurrogate, log_normal_density, probit_score
 from calamint.problem import Constraint, Problem
 
-_LEAST_CHANCE = 0.01  # no region is given up for good
+# Scores stay positive, so that no region is excluded for ever; one per cent is as good as excluded
+# until everything else is worth a hundredth.
+_MIN_PROBABILITY = 0.01
 
 
 @final
 @dataclass(frozen=True)
 class ModelledProblem:
-    """What is modelled: the problem as it was stated, and that its tasks work.
+    """The user's problem, extended by a success constraint for every task that has failed.
 
-    stated   the problem of the user
-    problem  the same with a crash constraint for every task that has failed
-    crashes  task -> the name of its crash constraint
-    data     what was measured of every function, and outcomes of every crash constraint
+    Attributes:
+        original: The user's problem.
+        problem: The extended problem.
+        success_constraints: The name of each failing task's success constraint.
+        data: Measurements of every function, and outcomes (0 or 1) of every success constraint.
     """
 
-    stated: Problem
+    original: Problem
     problem: Problem
-    crashes: Mapping[str, str]
+    success_constraints: Mapping[str, str]
     data: Mapping[str, Data]
 
 
-def modelled(problem: Problem, observations: Observations) -> ModelledProblem:
-    """The problem with "it works" as constraints, measured by the tasks themselves."""
-    crashes = {
-        task: _name(problem, task)
+def add_success_constraints(problem: Problem, observations: Observations) -> ModelledProblem:
+    """Add a success constraint for every task that has failed."""
+    names = {
+        task: _unused_name(problem, task)
         for task, data in observations.outcomes.items()
-        if np.any(data.values < 0.5)
+        if np.any(data.values == 0)
     }
-    if not crashes:
+    if not names:
         return ModelledProblem(problem, problem, {}, observations.data)
     tasks = {
-        name: replace(task, measures=(*task.measures, crashes[name])) if name in crashes else task
+        name: replace(task, measures=(*task.measures, names[name])) if name in names else task
         for name, task in problem.tasks.items()
     }
-    works = [Constraint(name, binary=True) for name in crashes.values()]
-    extended = problem.changed(constraints=[*problem.constraints, *works], tasks=tasks)
-    outcomes = {name: observations.outcomes[task] for task, name in crashes.items()}
-    return ModelledProblem(problem, extended, crashes, {**observations.data, **outcomes})
+    constraints = [Constraint(name, binary=True) for name in names.values()]
+    extended = problem.changed(constraints=[*problem.constraints, *constraints], tasks=tasks)
+    outcomes = {name: observations.outcomes[task] for task, name in names.items()}
+    return ModelledProblem(problem, extended, names, {**observations.data, **outcomes})
 
 
-def _name(problem: Problem, task: str) -> str:
+def _unused_name(problem: Problem, task: str) -> str:
     name = f"{task}_works"
     while name in problem.functions or name in problem.space.parameters:
         name += "_"
@@ -66,24 +69,24 @@ def _name(problem: Problem, task: str) -> str:
 
 @final
 @dataclass(frozen=True)
-class Chance:
-    """How likely a task is to work at any input of the cube."""
+class SuccessProbability:
+    """The probability that a task succeeds at an input, bounded below."""
 
     function: FunctionSurrogate
 
-    def at(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
-        return np.maximum(self.function.mixture(x)[0], _LEAST_CHANCE)
+        return np.maximum(self.function.mixture(x)[0], _MIN_PROBABILITY)
 
-    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
         mean, variance, mean_gradient, variance_gradient = (
             self.function.posterior.mean_variance_gradient(x)
         )
-        t, t_mean, t_variance = probit_score(mean, variance)
-        chance = ndtr(t).mean(0)
-        derivative = np.exp(log_normal_density(t))[..., None] * (
-            mean_gradient * t_mean[..., None] + variance_gradient * t_variance[..., None]
+        z, dz_dmean, dz_dvariance = probit_score(mean, variance)
+        probability = ndtr(z).mean(0)
+        derivative = np.exp(log_normal_density(z))[..., None] * (
+            mean_gradient * dz_dmean[..., None] + variance_gradient * dz_dvariance[..., None]
         )
-        gradient = np.where((chance > _LEAST_CHANCE)[:, None], derivative.mean(0), 0.0)
-        return np.maximum(chance, _LEAST_CHANCE), gradient
+        gradient = np.where((probability > _MIN_PROBABILITY)[:, None], derivative.mean(0), 0.0)
+        return np.maximum(probability, _MIN_PROBABILITY), gradient

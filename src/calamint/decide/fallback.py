@@ -1,10 +1,11 @@
-"""The ladder of degradation: a decision always comes back, by a simpler way if need be.
+"""Graceful degradation: a decision is always returned, by another method if the first one fails.
 
-    sampled model  ->  MAP model  ->  last good model  ->  space-filling input
+    full update due:     sampled model  ->  MAP model  ->  last model  ->  space-filling input
+    partial update due:  last model  ->  sampled model  ->  MAP model  ->  space-filling input
 
-A failure of numerics steps down. So does any other exception, which is a bug: it is logged with its
-traceback. Under CALAMINT_STRICT=1, which the tests set, bugs raise. What went wrong is kept with
-the decision, either way.
+After a numerical error the next method is tried. So it is after any other exception, but that is a
+bug, and is logged with its traceback; under CALAMINT_STRICT=1, which the tests set, it is raised.
+What went wrong is recorded in the decision's warnings.
 """
 
 import logging
@@ -17,34 +18,35 @@ import numpy as np
 from calamint.errors import CalamintError
 
 LOG = logging.getLogger("calamint")
-# RuntimeWarning is what NumPy raises for an overflow where warnings are errors.
-NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, RuntimeWarning)
+# NumPy's overflows are RuntimeWarnings, which are raised where warnings are errors.
+NUMERICAL_ERRORS = (np.linalg.LinAlgError, ArithmeticError, RuntimeWarning)
 
 T = TypeVar("T")
 
 
-def first_that_works(
-    rungs: Iterable[tuple[str, Callable[[], T]]],
+def first_success(
+    attempts: Iterable[tuple[str, Callable[[], T]]],
 ) -> tuple[T | None, tuple[str, ...]]:
-    """The result of the first rung that gives one, and what went wrong with those above it.
+    """The first result, or None if every attempt fails; and the errors of the attempts before it.
 
-    rungs  names, with what to try
+    Args:
+        attempts: Names and callables, in the order in which to try them.
 
-    An error of Calamint's own is about a function of the user's, and only they can mend it: it is
-    raised.
+    Raises:
+        CalamintError: About a function that the user supplied, which no other method can mend.
     """
     warnings: list[str] = []
-    for name, attempt in rungs:
+    for name, attempt in attempts:
         try:
             return attempt(), tuple(warnings)
         except CalamintError:
             raise
-        except NUMERICAL as error:
+        except NUMERICAL_ERRORS as error:
             warnings.append(f"{name}: {type(error).__name__}: {error}")
-            LOG.warning("%s; trying a simpler one", warnings[-1])
+            LOG.warning("%s; trying the next method", warnings[-1])
         except Exception as error:
             if os.environ.get("CALAMINT_STRICT") == "1":
                 raise
             warnings.append(f"{name}: {type(error).__name__}: {error}")
-            LOG.warning("%s; trying a simpler one", warnings[-1], exc_info=True)
+            LOG.warning("%s; trying the next method", warnings[-1], exc_info=True)
     return None, tuple(warnings)

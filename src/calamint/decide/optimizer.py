@@ -19,7 +19,7 @@ from calamint.decide.decision import decide
 from calamint.decide.observations import Observations
 from calamint.decide.queries import Prediction, Query
 from calamint.decide.records import Decision, Recommendation, Record, Suggestion
-from calamint.decide.results import Value, read_seconds, read_values
+from calamint.decide.results import Value, parse_seconds, read_values
 from calamint.decide.settings import Rationality, Settings, read_acquisition, read_delta
 from calamint.decide.state import State
 from calamint.errors import ResultError
@@ -230,7 +230,7 @@ class Optimizer:
         job = self._pending_job(suggestion)
         measures = self.problem.tasks[job.task].measures
         measured, broken = read_values(values, measures, self.problem.binary)
-        took = read_seconds(seconds)
+        took = parse_seconds(seconds)
         self.observations = self.observations.tell(job, measured, took)
         self._ended[job.number] = "told"
         if broken:
@@ -281,7 +281,7 @@ class Optimizer:
         Raises:
             ProblemError: If the input or the values cannot be accepted; nothing is changed.
         """
-        accepted = self.problem.space.accept(params)
+        accepted = self.problem.space.validate(params)
         measured, broken = read_values(values, self.problem.measured, self.problem.binary)
         if broken:
             raise ResultError(

@@ -15,15 +15,15 @@ from calamint.arrays import Array
 from calamint.checks import did_you_mean
 from calamint.decide.blas_threads import single_threaded
 from calamint.decide.clock import Clock
-from calamint.decide.decision import in_bits
-from calamint.decide.failures import ModelledProblem, modelled
-from calamint.decide.fallback import first_that_works
+from calamint.decide.decision import gains_in_bits
+from calamint.decide.failures import ModelledProblem, add_success_constraints
+from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
 from calamint.decide.recommend import constrained_optimum
 from calamint.decide.records import Recommendation, met, near_points, rank
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
-from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_rungs
+from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_attempts
 from calamint.errors import CalamintError, ProblemError, ResultError
 from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
@@ -86,13 +86,13 @@ class Query:
         problem: Problem, settings: Settings, state: State, observations: Observations, clock: Clock
     ) -> "Query":
         """Fit the model, if the state does not have it."""
-        given = modelled(problem, observations)
-        state = state.about(given.problem)
+        given = add_success_constraints(problem, observations)
+        state = state.compatible_with(given.problem)
 
         def fit_model(model: Model) -> Fit:
             return fitted(given, settings, model, state, observations.version, clock)
 
-        found, warnings = first_that_works(model_rungs(settings.model, fit_model))
+        found, warnings = first_success(model_attempts(settings.model, fit_model))
         if found is not None:
             state = replace(state, fit=found)
             return Query(given, settings, state, observations, found.surrogate)
@@ -108,7 +108,7 @@ class Query:
     @single_threaded
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, std and probability of meeting the limits at one input."""
-        stated, surrogate = self.modelled.stated, self.surrogate
+        stated, surrogate = self.modelled.original, self.surrogate
         point = stated.space.encode(params)[None]
         functions = {}
         for name, function in surrogate.functions.items():
@@ -122,8 +122,8 @@ class Query:
     @single_threaded
     def gains(self, points: Any) -> dict[str, Array]:
         """Bits that measuring each function at each point would yield about the optimum."""
-        x = _encode_points(self.modelled.stated, points)
-        return in_bits(self.information().by_kl(), self.modelled.problem, x)
+        x = _encode_points(self.modelled.original, points)
+        return gains_in_bits(self.information().by_kl(), self.modelled.problem, x)
 
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
@@ -135,14 +135,16 @@ class Query:
     @single_threaded
     def acquisition_function(self, method: Acquisition) -> AcquisitionFunction:
         """What any acquisition makes of what is believed, pending jobs included."""
-        method.check(self.modelled.stated)
+        method.check(self.modelled.original)
         observations, settings = self.observations, self.settings
         rng = self._rng(len(observations.pending), 3)
         incumbent = incumbent_of(
             self.surrogate, self.modelled, settings, observations, rng, method.uses_incumbent_value
         )
-        imagined = fantasized_surrogate(self.surrogate, self.modelled, settings, observations, rng)
-        return method.build(imagined, incumbent, rng)
+        fantasized = fantasized_surrogate(
+            self.surrogate, self.modelled, settings, observations, rng
+        )
+        return method.build(fantasized, incumbent, rng)
 
     @single_threaded
     def recommend(self, delta: float, kind: Literal["believed", "observed"]) -> Recommendation:
@@ -151,10 +153,10 @@ class Query:
             return self._best_observed(delta)
         if kind != "believed":
             raise ProblemError(f"kind is {kind!r}: write 'believed' or 'observed'.")
-        stated = self.modelled.stated
+        stated = self.modelled.original
         near = near_points(stated, self.observations.history)
         optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
-        objective = self.surrogate.objective.scaling.outward(np.array(optimum.objective))
+        objective = self.surrogate.objective.scaling.to_user(np.array(optimum.objective))
         return Recommendation(
             stated.space.decode(optimum.point),
             float(objective),
@@ -163,7 +165,7 @@ class Query:
         )
 
     def _best_observed(self, delta: float) -> Recommendation:
-        stated, history = self.modelled.stated, self.observations.history
+        stated, history = self.modelled.original, self.observations.history
         name = stated.objective.name
         if not history:
             raise ResultError("nothing has been measured: tell a result before asking for it.")

@@ -11,7 +11,7 @@ from calamint.arrays import Array
 from calamint.problem import Params, Problem
 
 # How a job came to be suggested.
-UpdateKind = Literal["initial", "full", "partial", "random", "retry", "fallback", "enqueued"]
+DecisionKind = Literal["initial", "full", "partial", "random", "retry", "fallback", "enqueued"]
 
 
 @final
@@ -39,7 +39,7 @@ class Suggestion:
     bits: dict[str, float] = field(default_factory=dict, compare=False)
     cost: float = field(default=1.0, compare=False)
     scores: dict[str, float] = field(default_factory=dict, compare=False)
-    update: UpdateKind = field(default="full", compare=False)
+    update: DecisionKind = field(default="full", compare=False)
     decision_seconds: float = field(default=0.0, compare=False)
     warnings: tuple[str, ...] = field(default=(), compare=False)
     point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
@@ -84,7 +84,7 @@ class Decision:
     """
 
     number: int
-    update: UpdateKind
+    update: DecisionKind
     stage_seconds: dict[str, float]
     warnings: tuple[str, ...] = ()
 

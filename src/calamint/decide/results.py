@@ -41,7 +41,7 @@ def read_values(
     return read, broken
 
 
-def read_seconds(seconds: object) -> float | None:
+def parse_seconds(seconds: object) -> float | None:
     """How long a job took, if that was said."""
     took = finite(seconds)
     if seconds is not None and (took is None or took < 0):

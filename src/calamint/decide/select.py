@@ -13,7 +13,7 @@ import numpy as np
 from calamint.acquire import AcquisitionFunction, candidate_points, first_apart, mixtures
 from calamint.arrays import Array, Index
 from calamint.decide.ascend import ascend, discrete_neighbours
-from calamint.decide.failures import Chance
+from calamint.decide.failures import SuccessProbability
 from calamint.model import CostModel, FixedCost
 from calamint.problem import Space
 
@@ -42,21 +42,21 @@ class Competitor:
     task: str
     weights: Array
     cost_model: CostModel
-    chance: Chance | None = None
+    success: SuccessProbability | None = None
 
     def cost(self, x: Array) -> Array:
         """(n, D) -> (n,) of a job that works: one that fails has to be paid for, too."""
-        cost = self.cost_model.at(x)
-        return cost if self.chance is None else cost / self.chance.at(x)
+        cost = self.cost_model.value(x)
+        return cost if self.success is None else cost / self.success.value(x)
 
     def cost_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
-        cost, derivative = self.cost_model.with_gradient(x)
-        if self.chance is None:
+        cost, derivative = self.cost_model.value_gradient(x)
+        if self.success is None:
             return cost, derivative
-        chance, chance_x = self.chance.with_gradient(x)
-        cost = cost / chance
-        return cost, (derivative - cost[:, None] * chance_x) / chance[:, None]
+        success, success_gradient = self.success.value_gradient(x)
+        cost = cost / success
+        return cost, (derivative - cost[:, None] * success_gradient) / success[:, None]
 
 
 @final
@@ -152,7 +152,7 @@ class _Competition:
         return value, gradient * factor[:, None] + (sign * value)[:, None] * relative
 
     def found(self, t: int, point: Array, score: float) -> BestJob:
-        cost = float(self.competitors[t].cost_model.at(point[None])[0])
+        cost = float(self.competitors[t].cost_model.value(point[None])[0])
         return BestJob(self.competitors[t].task, point, float(score), cost)
 
     def settle(

@@ -10,7 +10,7 @@ import numpy as np
 from calamint.acquire import ACQUISITIONS, EICD, PESC, Acquisition
 from calamint.checks import check_integer, did_you_mean, finite
 from calamint.errors import ProblemError
-from calamint.model import Model, check_costs, check_known
+from calamint.model import Model, check_costs, check_known_functions
 from calamint.problem import Problem
 
 Rationality = float | Literal["batch"]
@@ -35,7 +35,7 @@ class Settings:
         rationality: The share γ of the time that full updates may take, the others are partial;
             infinity: all are full, zero: only the first; or "batch": full after new results,
             partial while resources are being filled.
-        fantasies: How often the results of pending jobs are imagined; one takes what is expected.
+        fantasies: How often the results of pending jobs are fantasized; one takes what is expected.
         couple: If some task measures only some functions, replace all tasks by one that measures
             everything, at cost 1, on one resource.
         retries: How often a job is tried again whose task says `failures="retry"`, or, in a study,
@@ -95,7 +95,7 @@ class Settings:
     def check(self, problem: Problem) -> None:
         """Refuse what does not fit the problem."""
         self.model.check(problem)
-        check_known(problem)
+        check_known_functions(problem)
         check_costs(problem)
         self.acquisition.check(problem)
         parts = [task for task in problem.tasks if not measures_all(problem, task)]

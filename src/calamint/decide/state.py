@@ -40,14 +40,14 @@ class Update:
 
     Attributes:
         surrogate: Given what was measured.
-        imagined: The same, with pending jobs imagined as done.
+        fantasized: The same, with pending jobs fantasized as done.
         acq_function: Of the acquisition, under the latter.
         incumbent: Under the former.
         costs: Cost models by task.
     """
 
     surrogate: "Surrogate"
-    imagined: "Surrogate"
+    fantasized: "Surrogate"
     acq_function: "AcquisitionFunction"
     incumbent: "Incumbent"
     costs: Mapping[str, "CostModel"]
@@ -104,7 +104,7 @@ class State:
     fit: Fit | None = None
     update: Update | None = None
 
-    def about(self, problem: Problem) -> "State":
+    def compatible_with(self, problem: Problem) -> "State":
         """This state, or an empty one if it is of a problem with other functions: a task may have
         failed for the first time since, and whether it works is a constraint."""
         full, fit, update = self.full, self.fit, self.update

@@ -40,8 +40,10 @@ def full_is_due(rationality: Rationality, state: State, version: int, now: float
     return rationality * (now - state.full.ended) > state.full.seconds
 
 
-def model_rungs(model: Model, attempt: Callable[[Model], T]) -> list[tuple[str, Callable[[], T]]]:
-    """The upper rungs of the ladder: the model that was asked for, then one estimate where many
+def model_attempts(
+    model: Model, attempt: Callable[[Model], T]
+) -> list[tuple[str, Callable[[], T]]]:
+    """The first methods to try: the model that was asked for, then one estimate where many
     samples are too much."""
     simpler = replace(model, hyperparameters="map")
     models = [model] if simpler == model else [model, simpler]
@@ -105,10 +107,10 @@ def full_update(
     stopwatch.lap("model", fit.seconds if fitted_before else 0.0)
     incumbent = incumbent_of(fit.surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = fantasized_surrogate(fit.surrogate, modelled, settings, observations, rng)
-    acq_function = settings.acquisition.build(imagined, incumbent, rng)
+    fantasized = fantasized_surrogate(fit.surrogate, modelled, settings, observations, rng)
+    acq_function = settings.acquisition.build(fantasized, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(fit.surrogate, imagined, acq_function, incumbent, costs)
+    return Update(fit.surrogate, fantasized, acq_function, incumbent, costs)
 
 
 def partial_update(
@@ -127,10 +129,10 @@ def partial_update(
     if settings.acquisition.uses_incumbent_value:
         incumbent = incumbent_of(surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    imagined = fantasized_surrogate(surrogate, modelled, settings, observations, rng)
-    acq_function = settings.acquisition.update(last.acq_function, imagined, incumbent, rng)
+    fantasized = fantasized_surrogate(surrogate, modelled, settings, observations, rng)
+    acq_function = settings.acquisition.update(last.acq_function, fantasized, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(surrogate, imagined, acq_function, incumbent, costs)
+    return Update(surrogate, fantasized, acq_function, incumbent, costs)
 
 
 def incumbent_of(
@@ -142,7 +144,7 @@ def incumbent_of(
     exactly: bool | None = None,
 ) -> Incumbent:
     """The best point so far; to the last digit if the acquisition compares with its objective."""
-    near = near_points(modelled.stated, observations.history)
+    near = near_points(modelled.original, observations.history)
     fine = settings.acquisition.uses_incumbent_value if exactly is None else exactly
     optimum = constrained_optimum(surrogate, near, settings.delta, rng, fine)
     return Incumbent(optimum.point, optimum.objective if optimum.confident else None)
@@ -155,6 +157,6 @@ def fantasized_surrogate(
     observations: Observations,
     rng: np.random.Generator,
 ) -> Surrogate:
-    """The surrogate with pending jobs imagined as done."""
+    """The surrogate with pending jobs fantasized as done."""
     pending = observations.pending.values()
     return with_pending(surrogate, modelled.problem, pending, settings.fantasies, rng)

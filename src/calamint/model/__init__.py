@@ -6,7 +6,7 @@ from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from calamint.model import feasibility
-    from calamint.model.bivariate import bivariate_cdf, both_within
+    from calamint.model.bivariate import bivariate_cdf, bivariate_interval_probability
     from calamint.model.config import Model
     from calamint.model.costs import SHORTEST, CostModel, FixedCost, check_costs, cost_model
     from calamint.model.data import Data
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         probability_derivatives,
         probit_score,
     )
-    from calamint.model.known_function import check_known
+    from calamint.model.known_function import check_known_functions
     from calamint.model.protocol import CrossMoments, FunctionPosterior, Joint, SamplePaths
     from calamint.model.surrogate import FunctionSurrogate, Surrogate
     from calamint.model.transforms import Scaling
@@ -38,9 +38,9 @@ __all__ = [
     "Scaling",
     "Surrogate",
     "bivariate_cdf",
-    "both_within",
+    "bivariate_interval_probability",
     "check_costs",
-    "check_known",
+    "check_known_functions",
     "cost_model",
     "feasibility",
     "fit",
@@ -54,7 +54,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "surrogate": ("Surrogate", "FunctionSurrogate"),
-        "bivariate": ("bivariate_cdf", "both_within"),
+        "bivariate": ("bivariate_cdf", "bivariate_interval_probability"),
         "config": ("Model",),
         "costs": ("SHORTEST", "CostModel", "FixedCost", "check_costs", "cost_model"),
         "data": ("Data",),
@@ -66,7 +66,7 @@ __getattr__, __dir__ = lazy_exports(
             "probability_derivatives",
             "probit_score",
         ),
-        "known_function": ("check_known",),
+        "known_function": ("check_known_functions",),
         "protocol": ("CrossMoments", "Joint", "FunctionPosterior", "SamplePaths"),
         "transforms": ("Scaling",),
     },

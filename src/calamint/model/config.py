@@ -1,4 +1,4 @@
-"""How functions are to be modelled, in the user's words."""
+"""The user's configuration of the Gaussian-process models."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,15 @@ from calamint.model.kernels import KERNELS, Kernel
 from calamint.model.transforms import Scaling, standardise
 from calamint.problem import Problem
 
-# What can be computed with; noise may be nothing at all.
-_RANGES = (("lengthscale", 1e-4, 1e4), ("amplitude", 1e-100, 1e100), ("noise_variance", 0.0, 1e200))
+# Ranges in which the computations stay finite; a noise variance of zero is allowed.
+_ALLOWED_RANGES = (
+    ("lengthscale", 1e-4, 1e4),
+    ("amplitude", 1e-100, 1e100),
+    ("noise_variance", 0.0, 1e200),
+)
 
-Number = float | Mapping[str, float]
-Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
+PerFunction = float | Mapping[str, float]
+PerFunctionAndParameter = float | Sequence[float] | Mapping[str, float | Sequence[float]]
 
 
 @final
@@ -29,7 +33,8 @@ class Model:
 
     Attributes:
         kernel: "matern52", "matern32" or "se".
-        hyperparameters: "sampled" (M draws from their posterior), "map" or "ml" (one estimate).
+        hyperparameters: "sampled" (M draws from their posterior), "map" (their mode) or "ml"
+            (maximum marginal likelihood).
         samples: M, the number of hyper-parameter samples.
         lengthscale: Fixed, in unit-cube units: one number, or one for each parameter.
         amplitude: Fixed, a standard deviation in the function's own units; with it, values are not
@@ -42,9 +47,9 @@ class Model:
     kernel: str | Mapping[str, str] = "matern52"
     hyperparameters: Literal["sampled", "map", "ml"] = "sampled"
     samples: int = 10
-    lengthscale: Numbers | None = None
-    amplitude: Number | None = None
-    noise_variance: Number | None = None
+    lengthscale: PerFunctionAndParameter | None = None
+    amplitude: PerFunction | None = None
+    noise_variance: PerFunction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, str | Mapping):
@@ -52,16 +57,16 @@ class Model:
         for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
             if not isinstance(name, str) or name not in KERNELS:
                 raise ProblemError(f"kernel is {name!r}: {did_you_mean(str(name), KERNELS)}")
-        ways = ("sampled", "map", "ml")
-        if self.hyperparameters not in ways:
+        allowed = ("sampled", "map", "ml")
+        if self.hyperparameters not in allowed:
             raise ProblemError(
                 f"hyperparameters is {self.hyperparameters!r}:"
-                f" {did_you_mean(str(self.hyperparameters), ways)}"
+                f" {did_you_mean(str(self.hyperparameters), allowed)}"
             )
         object.__setattr__(self, "samples", check_integer(self.samples, "samples", 1))
         if isinstance(self.lengthscale, np.ndarray):
             object.__setattr__(self, "lengthscale", self.lengthscale.tolist())
-        for field, low, high in _RANGES:
+        for field, low, high in _ALLOWED_RANGES:
             value = getattr(self, field)
             for entry in value.values() if isinstance(value, Mapping) else [value]:
                 several = isinstance(entry, list | tuple) and field == "lengthscale"
@@ -71,10 +76,11 @@ class Model:
                         raise ProblemError(
                             f"{field} is {value!r}: write a number from {low:g} to {high:g}."
                         )
-            object.__setattr__(self, field, _plain(value))
+            object.__setattr__(self, field, _to_builtin(value))
 
     def check(self, problem: Problem) -> None:
-        """Refuse names that are not measured and length-scales that do not fit the space."""
+        """Raise `ProblemError` for functions that no task measures or a wrong number of
+        length-scales."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Mapping):
@@ -85,40 +91,43 @@ class Model:
                             f" {did_you_mean(str(name), problem.measured)}"
                         )
         for name in problem.measured:
-            scale = _of(self.lengthscale, name)
-            if isinstance(scale, Sequence) and len(scale) != len(problem.space):
+            lengthscale = _for_function(self.lengthscale, name)
+            if isinstance(lengthscale, Sequence) and len(lengthscale) != len(problem.space):
                 raise ProblemError(
-                    f"lengthscale is {scale!r}: write one number, or one for each of the"
+                    f"lengthscale is {lengthscale!r}: write one number, or one for each of the"
                     f" {len(problem.space)} parameters."
                 )
 
     def kernel_of(self, name: str) -> Kernel:
         """The kernel of a function."""
-        return KERNELS[_of(self.kernel, name) or "matern52"]  # type: ignore[index]
+        return KERNELS[_for_function(self.kernel, name) or "matern52"]  # type: ignore[index]
 
     def scaling_of(self, name: str, data: Data, low: float, high: float, sign: float) -> Scaling:
-        """Standardised, unless the amplitude is given in the function's own units.
+        """How values are scaled: standardised, or only signed if the amplitude is fixed.
 
         Args:
             sign: −1 for an objective that is maximised.
         """
-        if _of(self.amplitude, name) is not None:
+        if _for_function(self.amplitude, name) is not None:
             return Scaling(0.0, sign)
         return standardise(data.values, low, high, sign)
 
     def prior_of(self, name: str, parameters: int, scaling: Scaling, binary: bool = False) -> Prior:
-        """The prior over hyper-parameters, with what the user fixed; outcomes have no noise."""
-        fixed = np.full(parameters + 3, np.nan)
-        lengthscale = _of(self.lengthscale, name)
-        amplitude = _of(self.amplitude, name)
-        noise = _of(self.noise_variance, name)
+        """The prior over hyper-parameters, with the user's fixed values.
+
+        The latent function of a binary constraint has no noise.
+        """
+        fixed = np.full(parameters + 3, np.nan)  # length-scales, amplitude, noise, mean
+        lengthscale = _for_function(self.lengthscale, name)
+        amplitude = _for_function(self.amplitude, name)
+        noise = _for_function(self.noise_variance, name)
         if lengthscale is not None:
             fixed[LENGTHSCALES] = np.log(np.asarray(lengthscale, dtype=float))
         if amplitude is not None:
             fixed[AMPLITUDE] = math.log(amplitude)  # type: ignore[arg-type]
             fixed[MEAN] = 0.0
         if noise is not None:
-            scaled = float(scaling.inward_variance(noise))  # type: ignore[arg-type]
+            scaled = float(scaling.variance_to_model(noise))  # type: ignore[arg-type]
             fixed[NOISE] = math.log(scaled) if scaled > 0 else -math.inf
         if binary:
             fixed[NOISE] = -math.inf
@@ -126,14 +135,14 @@ class Model:
         return Prior.standard(parameters, fixed)
 
 
-def _plain(value: object) -> object:
-    """Python's own numbers in place of NumPy's, which JSON cannot write."""
+def _to_builtin(value: object) -> object:
+    """Convert NumPy scalars to Python numbers, for JSON."""
     if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
+        return {name: _to_builtin(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [_to_builtin(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _of(value: object, name: str) -> object:
+def _for_function(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, Mapping) else value

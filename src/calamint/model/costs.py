@@ -13,7 +13,7 @@ from calamint.errors import ProblemError
 from calamint.model.data import Data
 from calamint.model.hyperparameters import Prior
 from calamint.model.kernels import KERNELS
-from calamint.model.known_function import called, central_differences
+from calamint.model.known_function import call_user_function, central_differences
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.map_estimate import most_probable
 from calamint.model.posterior import GPPosterior
@@ -29,11 +29,11 @@ class CostModel(ABC):
     """The cost of one task at any input of the cube."""
 
     @abstractmethod
-    def at(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
 
     @abstractmethod
-    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
 
     def extended(self, durations: Data) -> "CostModel":  # noqa: ARG002
@@ -48,11 +48,11 @@ class FixedCost(CostModel):
 
     cost: float
 
-    def at(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         return np.full(len(x), self.cost)
 
-    def with_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self.at(x), np.zeros(x.shape)
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), np.zeros(x.shape)
 
 
 @final
@@ -63,7 +63,7 @@ class ComputedCost(CostModel):
     task: str
     problem: Problem
 
-    def at(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         return np.array([self._cost(point) for point in x])
 
     def _cost(self, point: Array) -> float:
@@ -71,14 +71,14 @@ class ComputedCost(CostModel):
         assert callable(function)
         params = self.problem.space.decode(point)
         title = f"the cost of task {self.task!r} at {params}"
-        raw = called(function, params, title)
+        raw = call_user_function(function, params, title)
         cost = finite(raw)
         if cost is None or cost <= 0:
             raise ProblemError(f"{title} is {raw!r}: write one that returns positive numbers.")
         return cost
 
-    def with_gradient(self, x: Array) -> tuple[Array, Array]:
-        return self.at(x), central_differences(self.at, self.problem.space, x, _STEP)
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.value(x), central_differences(self.value, self.problem.space, x, _STEP)
 
 
 @final
@@ -109,17 +109,17 @@ class DurationModel(CostModel):
     def extended(self, durations: Data) -> "DurationModel":
         posterior = self.posterior
         for index in range(len(posterior.inputs), len(durations)):
-            value = self.scaling.inward(durations.values[index : index + 1])
+            value = self.scaling.to_model(durations.values[index : index + 1])
             posterior = posterior.append(durations.inputs[index], value, posterior.noise)
         return replace(self, posterior=posterior)
 
-    def at(self, x: Array) -> Array:
-        logs = self.scaling.outward(self.posterior.mean_variance(x)[0][0])
+    def value(self, x: Array) -> Array:
+        logs = self.scaling.to_user(self.posterior.mean_variance(x)[0][0])
         return np.maximum(np.exp(logs), SHORTEST)
 
-    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+    def value_gradient(self, x: Array) -> tuple[Array, Array]:
         mean, _, mean_gradient, _ = self.posterior.mean_variance_gradient(x)
-        seconds = np.exp(self.scaling.outward(mean[0]))
+        seconds = np.exp(self.scaling.to_user(mean[0]))
         derivatives = self.scaling.scale * mean_gradient[0]
         moving = (seconds > SHORTEST)[:, None] & self.space.continuous
         return np.maximum(seconds, SHORTEST), np.where(moving, seconds[:, None] * derivatives, 0.0)
@@ -131,7 +131,7 @@ def check_costs(problem: Problem) -> None:
     x = np.vstack([inside, np.round(inside), np.zeros_like(inside[:1]), np.ones_like(inside[:1])])
     for name, task in problem.tasks.items():
         if callable(task.cost):
-            ComputedCost(name, problem).at(problem.space.snap(x))
+            ComputedCost(name, problem).value(problem.space.snap(x))
 
 
 def cost_model(

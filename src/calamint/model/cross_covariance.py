@@ -72,7 +72,7 @@ class PosteriorJoint:
     def size(self) -> int:
         return len(self.inputs)
 
-    def part(self, samples: slice, columns: Index) -> "PosteriorJoint":
+    def subset(self, samples: slice, columns: Index) -> "PosteriorJoint":
         count = len(self.inputs) - self.mean.shape[1]
         return PosteriorJoint(
             self.posterior.take(samples),
@@ -83,7 +83,7 @@ class PosteriorJoint:
             self.solved[samples, :, columns],
         )
 
-    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:
+    def cross_moments(self, x: Array, derivatives: bool = False) -> CrossMoments:
         posterior = self.posterior
         squared = posterior.distances(x, self.inputs)
         prior = amplitude_squared(posterior.theta)[:, None, None]
@@ -103,18 +103,18 @@ class PosteriorJoint:
     def vjp(
         self,
         x: Array,
-        at: CrossMoments,
+        cross: CrossMoments,
         grad_mean: Array,
         grad_variance: Array,
         grad_covariance: Array,
     ) -> Array:
         posterior = self.posterior
         count = len(posterior.inputs)
-        coefficients = np.empty_like(at.derivative)
+        coefficients = np.empty_like(cross.derivative)
         on_data = coefficients[..., :count]
         np.matmul(grad_covariance, -np.swapaxes(self.solved, -1, -2), out=on_data)
         on_data += grad_mean[..., None] * posterior.weights[:, None, :]
-        on_data -= 2 * grad_variance[..., None] * (at.white @ posterior.inverse_root)
+        on_data -= 2 * grad_variance[..., None] * (cross.white @ posterior.inverse_root)
         coefficients[..., count:] = grad_covariance
-        coefficients *= at.derivative
+        coefficients *= cross.derivative
         return posterior.kernel_vjp(coefficients, x, self.inputs).sum(0)

@@ -1,4 +1,4 @@
-"""A function that is computed, not measured, in the shape of a posterior without doubt."""
+"""Known functions: computed, never measured, with the interface of a zero-variance posterior."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ from calamint.model.protocol import CrossMoments
 from calamint.model.transforms import Scaling, standardise
 from calamint.problem import Params, Problem, Space
 
-# Standardised; stands for "none" where formulas divide by a std.
+# In place of zero variance, in standardised units: formulas divide by the standard deviation.
 _VARIANCE = 1e-16
-_STEP = 1e-6
+_STEP = 1e-6  # of finite differences: about the cube root of the rounding error
 
 
 @final
@@ -23,7 +23,7 @@ _STEP = 1e-6
 class KnownFunction:
     """Exact values in standardised units; gradients by central differences inside the cube.
 
-    A `FunctionPosterior` that cannot be measured: there is nothing to learn.
+    Implements `FunctionPosterior`; conditioning on data changes nothing.
     """
 
     function: Callable[[Params], float]
@@ -42,7 +42,7 @@ class KnownFunction:
     ) -> "KnownFunction":
         """`sign` is −1 for an objective that is maximised."""
         points = space.snap(np.random.default_rng(0).random((64, space.dimension)))
-        values = np.array([_compute(function, space.decode(point)) for point in points])
+        values = np.array([_evaluate(function, space.decode(point)) for point in points])
         return KnownFunction(function, space, standardise(values, low, high, sign), samples)
 
     def __len__(self) -> int:
@@ -76,8 +76,8 @@ class KnownFunction:
 
     def values(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
-        raw = [_compute(self.function, self.space.decode(point)) for point in x]
-        return self.scaling.inward(np.array(raw))
+        raw = [_evaluate(self.function, self.space.decode(point)) for point in x]
+        return self.scaling.to_model(np.array(raw))
 
     def gradient(self, x: Array) -> Array:
         """(n, D) -> (n, D)"""
@@ -133,7 +133,7 @@ class KnownJoint:
     def size(self) -> int:
         return len(self.points)
 
-    def part(self, samples: slice, columns: Index) -> "KnownJoint":
+    def subset(self, samples: slice, columns: Index) -> "KnownJoint":
         return KnownJoint(
             self.posterior.take(samples),
             self.points[columns],
@@ -142,16 +142,16 @@ class KnownJoint:
             self.covariance[samples][:, columns[:, None], columns],
         )
 
-    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:  # noqa: ARG002
+    def cross_moments(self, x: Array, derivatives: bool = False) -> CrossMoments:  # noqa: ARG002
         mean, variance = self.posterior.mean_variance(x)
-        nothing = np.empty((*mean.shape, 0))
+        empty = np.empty((*mean.shape, 0))
         covariance = np.zeros((*mean.shape, len(self.points)))
-        return CrossMoments(mean, variance, covariance, nothing, nothing)
+        return CrossMoments(mean, variance, covariance, empty, empty)
 
     def vjp(
         self,
         x: Array,
-        at: CrossMoments,  # noqa: ARG002
+        cross: CrossMoments,  # noqa: ARG002
         grad_mean: Array,
         grad_variance: Array,  # noqa: ARG002
         grad_covariance: Array,  # noqa: ARG002
@@ -163,7 +163,7 @@ class KnownJoint:
 @final
 @dataclass(frozen=True)
 class KnownPaths:
-    """A known function is its own only path, `count` times."""
+    """`count` identical sample paths, all equal to the known function."""
 
     posterior: KnownFunction
     count: int
@@ -178,8 +178,8 @@ class KnownPaths:
         return self
 
 
-def check_known(problem: Problem) -> None:
-    """Refuse known functions that do not return numbers."""
+def check_known_functions(problem: Problem) -> None:
+    """Raise `ProblemError` if a known function raises, or is not finite, at a test point."""
     for name, function in problem.known.items():
         KnownFunction.of(function, problem.space, 1, 1.0, *problem.limits_of(name))
 
@@ -187,7 +187,7 @@ def check_known(problem: Problem) -> None:
 def central_differences(
     values: Callable[[Array], Array], space: Space, x: Array, step: float
 ) -> Array:
-    """(n, D) -> (n, D) derivatives of values (n,) along what moves smoothly, inside the cube."""
+    """(n, D) -> (n, D) gradients in the continuous columns, one-sided at the faces of the cube."""
     gradient = np.zeros(x.shape)
     for column in np.flatnonzero(space.continuous):
         above, below = x.copy(), x.copy()
@@ -198,20 +198,21 @@ def central_differences(
     return gradient
 
 
-def called(function: Callable[[Params], float], params: Params, title: str) -> object:
-    """What a user's function returns; an error of theirs in one sentence that begins with title."""
+def call_user_function(function: Callable[[Params], float], params: Params, title: str) -> object:
+    """Call a user's function; raise its exception as a `ProblemError` that begins with `title`."""
     try:
         return function(params)
     except Exception as error:
         raise ProblemError(
-            f"{title} raised {type(error).__name__}: {error}: write one that works everywhere."
+            f"{title} raised {type(error).__name__}: {error}:"
+            " it must not raise anywhere in the space."
         ) from error
 
 
-def _compute(function: Callable[[Params], float], params: Params) -> float:
+def _evaluate(function: Callable[[Params], float], params: Params) -> float:
     """What a known function returns, if it is a number."""
     title = f"the known function {getattr(function, '__name__', function)!r} at {params}"
-    value = called(function, params, title)
+    value = call_user_function(function, params, title)
     number = finite(value)
     if number is None:
         raise ProblemError(f"{title} returned {value!r}: write one that returns a finite number.")

@@ -70,12 +70,12 @@ class GaussianLikelihood:
     @cached_property
     def targets(self) -> Array:
         """(N,) standardised values."""
-        return self.scaling.inward(self.data.values)
+        return self.scaling.to_model(self.data.values)
 
     @cached_property
     def known_noise(self) -> Array:
         """(N,) standardised noise variances, NaN where they are to be learnt."""
-        return self.scaling.inward_variance(self.data.noise_variance)
+        return self.scaling.variance_to_model(self.data.noise_variance)
 
     @cached_property
     def squares(self) -> Array:

@@ -33,7 +33,7 @@ class Joint(Protocol):
     mean, variance (M, A), covariance (M, A, A) at the points, the last if it was requested
     noise (M,) variance of a measurement; measurable: whether it can be measured
     scale  a typical prior variance
-    size   how many kernel values `at` needs for each input and sample
+    size   how many kernel values `cross_moments` needs for each input and sample
     """
 
     @property
@@ -53,13 +53,13 @@ class Joint(Protocol):
     @property
     def size(self) -> int: ...
 
-    def at(self, x: Array, derivatives: bool = False) -> CrossMoments:
+    def cross_moments(self, x: Array, derivatives: bool = False) -> CrossMoments:
         """Moments at (n, D); with `derivatives`, also what `vjp` needs."""
 
     def vjp(
         self,
         x: Array,
-        at: CrossMoments,
+        cross: CrossMoments,
         grad_mean: Array,
         grad_variance: Array,
         grad_covariance: Array,
@@ -67,7 +67,7 @@ class Joint(Protocol):
         """The vector–Jacobian product: gradients (n, D) of a scalar whose derivatives in mean,
         variance (M, n) and covariance (M, n, A) at x are given."""
 
-    def part(self, samples: slice, columns: Index) -> "Joint":
+    def subset(self, samples: slice, columns: Index) -> "Joint":
         """The same under some of the samples, with some of the points."""
 
 

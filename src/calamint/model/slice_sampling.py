@@ -46,21 +46,21 @@ class Ellipse:
     centre: Array
     root: Array
 
-    def outward(self, white: Array) -> Array:
+    def unwhiten(self, white: Array) -> Array:
         """(m, F) w -> (m, F) free θ"""
         return self.centre + white @ self.root.T
 
-    def inward(self, free: Array) -> Array:
+    def whiten(self, free: Array) -> Array:
         return np.asarray(np.linalg.solve(self.root, (free - self.centre).T).T, dtype=float)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         """(count, F)"""
         stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
-        return self.outward(stretch * rng.standard_normal((count, len(self.centre))))
+        return self.unwhiten(stretch * rng.standard_normal((count, len(self.centre))))
 
     def log_density(self, free: Array) -> Array:
         """(m, F) -> (m,) up to a constant that all ellipses share"""
-        return self.log_density_white(self.inward(free)) - np.linalg.slogdet(self.root)[1]
+        return self.log_density_white(self.whiten(free)) - np.linalg.slogdet(self.root)[1]
 
     def log_density_white(self, white: Array) -> Array:
         """The same in standard coordinates, up to a constant of this ellipse."""
@@ -190,7 +190,7 @@ def _step(
     seen from either end, so giving up after a fixed number keeps the balance.
     """
     count, size = chains.shape
-    white = ellipse.inward(chains)
+    white = ellipse.whiten(chains)
     stretch = 0.5 * (_DEGREES + (white**2).sum(-1)) / rng.gamma(0.5 * (_DEGREES + size), size=count)
     partner = np.sqrt(stretch)[:, None] * rng.standard_normal((count, size))
     # Slices are taken of the posterior over the ellipse's own density.
@@ -202,7 +202,7 @@ def _step(
     for _ in range(shrinks):
         turn = angle[waiting, None]
         turned = white[waiting] * np.cos(turn) + partner[waiting] * np.sin(turn)
-        proposal = ellipse.outward(turned)
+        proposal = ellipse.unwhiten(turned)
         proposed = log_density(proposal)
         accepted = proposed - ellipse.log_density_white(turned) > threshold[waiting]
         moved[waiting[accepted]] = proposal[accepted]

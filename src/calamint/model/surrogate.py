@@ -47,7 +47,7 @@ class FunctionSurrogate:
             return passing, np.sqrt(passing * (1 - passing))
         centre = mean.mean(0)
         spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
-        return self.scaling.outward(centre), self.scaling.outward_std(spread)
+        return self.scaling.to_user(centre), self.scaling.std_to_user(spread)
 
     def extended(self, data: Data, parameter_index: Index) -> "FunctionSurrogate":
         """Condition on what was measured since, under the same hyper-parameters.
@@ -61,10 +61,10 @@ class FunctionSurrogate:
             likelihood = ProbitLikelihood(self.kernel, data, parameter_index)
             return replace(self, posterior=likelihood.posterior(posterior.theta))
         for index in range(len(posterior.inputs), len(data)):
-            value = self.scaling.inward(data.values[index : index + 1])
+            value = self.scaling.to_model(data.values[index : index + 1])
             noise = posterior.noise
             if not math.isnan(data.noise_variance[index]):
-                given = float(self.scaling.inward_variance(data.noise_variance[index]))
+                given = float(self.scaling.variance_to_model(data.noise_variance[index]))
                 noise = np.full_like(noise, given)
             posterior = posterior.append(
                 data.inputs[index], np.repeat(value, len(posterior)), noise

@@ -20,19 +20,19 @@ class Scaling:
     offset: float = 0.0
     scale: float = 1.0
 
-    def inward(self, values: Array) -> Array:
+    def to_model(self, values: Array) -> Array:
         """The user's values in the model's units."""
         return (values - self.offset) / self.scale
 
-    def outward(self, values: Array) -> Array:
+    def to_user(self, values: Array) -> Array:
         """Values of the model in the user's units."""
         return self.offset + self.scale * values
 
-    def inward_variance(self, variance: Array) -> Array:
+    def variance_to_model(self, variance: Array) -> Array:
         """A variance of the user's values in the model's units."""
         return variance / self.scale / self.scale
 
-    def outward_std(self, std: Array) -> Array:
+    def std_to_user(self, std: Array) -> Array:
         """A standard deviation of the model in the user's units."""
         return abs(self.scale) * std
 

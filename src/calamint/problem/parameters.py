@@ -76,7 +76,7 @@ class Real:
     def width(self) -> int:
         return 1
 
-    def accept(self, value: object, name: str) -> float:
+    def validate(self, value: object, name: str) -> float:
         """The value as a float, if it lies within the bounds."""
         number = finite(value)
         if number is None:
@@ -151,7 +151,7 @@ class Integer:
     def width(self) -> int:
         return 1
 
-    def accept(self, value: object, name: str) -> int:
+    def validate(self, value: object, name: str) -> int:
         """The value as an int, if it is whole and lies within the bounds."""
         number = finite(value)
         whole = number is not None and (isinstance(value, Integral) or number.is_integer())
@@ -236,7 +236,7 @@ class Choice:
     def width(self) -> int:
         return len(self.options)
 
-    def accept(self, value: object, name: str) -> Option:
+    def validate(self, value: object, name: str) -> Option:
         """The option that equals the value."""
         plain = _plain(value)
         for option in self.options:

@@ -1,4 +1,4 @@
-"""All parameters together: the unit cube that the rest of Calamint computes in."""
+"""All parameters together, and their encoding into the unit cube on which the models work."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -65,18 +65,18 @@ class Space:
 
     @cached_property
     def parameter_index(self) -> Index:
-        """(dimension,) which parameter each column belongs to, counted in the order declared."""
+        """(dimension,) which parameter each column belongs to, by order of declaration."""
         widths = [parameter.width for parameter in self.parameters.values()]
         return np.repeat(np.arange(len(widths)), widths)
 
     @cached_property
     def continuous(self) -> Mask:
-        """(dimension,) True for the columns in which a point can move smoothly."""
+        """(dimension,) True for the columns of real parameters."""
         smooth = [isinstance(parameter, Real) for parameter in self.parameters.values()]
         return np.repeat(smooth, [parameter.width for parameter in self.parameters.values()])
 
-    def accept(self, params: Mapping[str, Any]) -> Params:
-        """The same point with canonical types, in the order declared; refuses what is not in it."""
+    def validate(self, params: Mapping[str, Any]) -> Params:
+        """Validate a dict of values: returns it with canonical types, in order of declaration."""
         if not isinstance(params, Mapping):
             raise ProblemError(
                 f"params is {params!r}: write a value for each of"
@@ -92,13 +92,13 @@ class Space:
             if name not in params:
                 raise ProblemError(f"params has no {name!r}: write a value for it.")
         return {
-            name: parameter.accept(params[name], name)
+            name: parameter.validate(params[name], name)
             for name, parameter in self.parameters.items()
         }
 
     def encode(self, params: Mapping[str, Any]) -> Array:
         """(dimension,) the point of the cube that stands for these values."""
-        accepted = self.accept(params)
+        accepted = self.validate(params)
         return np.array(
             [
                 coordinate
@@ -112,7 +112,7 @@ class Space:
         return np.array([self.encode(point) for point in points]).reshape(-1, self.dimension)
 
     def decode(self, point: Array) -> Params:
-        """The values that a point of the cube stands for; any point of the cube stands for some."""
+        """Decode a point of the cube to parameter values; every point of the cube is valid."""
         array = np.asarray(point, dtype=float)
         if array.shape != (self.dimension,):
             raise ProblemError(
@@ -129,7 +129,7 @@ class Space:
         }
 
     def snap(self, points: Array) -> Array:
-        """(..., dimension) each point moved to where what it decodes to is encoded."""
+        """(..., dimension) round each point to the encoding of the values that it decodes to."""
         snapped = np.array(points, dtype=float)
         for name, parameter in self.parameters.items():
             if not isinstance(parameter, Real):

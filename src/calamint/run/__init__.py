@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.run.execute import Executor, JobResult, Local, Simulated, read_works
+    from calamint.run.execute import Executor, JobResult, Local, Simulated, parse_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.progress import Progress, RunReport, Watcher
     from calamint.run.store import REVISION, Database, is_dead
@@ -32,8 +32,8 @@ __all__ = [
     "columns_of",
     "is_dead",
     "names",
+    "parse_tasks",
     "read_text",
-    "read_works",
     "summarise",
     "write_csv",
 ]
@@ -41,7 +41,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "execute": ("Executor", "JobResult", "Local", "Simulated", "read_works"),
+        "execute": ("Executor", "JobResult", "Local", "Simulated", "parse_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "progress": ("Progress", "RunReport", "Watcher"),
         "store": ("REVISION", "Database", "is_dead"),

@@ -21,7 +21,7 @@ from calamint.errors import (
     TaskError,
 )
 from calamint.run.ask import Request
-from calamint.run.execute import Executor, JobResult, Local, Tasks, read_works
+from calamint.run.execute import Executor, JobResult, Local, Tasks, parse_tasks
 from calamint.run.jobs import Job
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.replay import Replica
@@ -73,10 +73,10 @@ class Loop:
         if executor is not None and not isinstance(executor, Executor):
             raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
-        self.works = read_works(study.problem.tasks, tasks)
+        self.functions = parse_tasks(study.problem.tasks, tasks)
         path = study.database.path
         folder = None if path is None else Path(f"{path}.jobs")
-        self.executor.build(self.works, folder, folder_name(study))
+        self.executor.prepare(self.functions, folder, folder_name(study))
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None
@@ -171,7 +171,7 @@ class Loop:
         self.stopped = "interrupted"
 
     def _start(self, job: Job) -> None:
-        if job.task not in self.works:
+        if job.task not in self.functions:
             self.study.cancel(job)
             raise TaskError(f"task {job.task!r} was added meanwhile: say in tasks what it does.")
         self.last = job

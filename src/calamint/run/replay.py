@@ -23,10 +23,11 @@ from calamint.decide import (
     State,
     Suggestion,
     free_capacity,
-    remake,
+    recompute_update,
 )
-from calamint.errors import ProblemError, StorageError
-from calamint.problem import Problem
+from calamint.errors import ProblemError, ResultError, StorageError
+from calamint.problem import Problem, Task
+from calamint.run.jobs import Job
 from calamint.run.store import Database, schema
 
 
@@ -72,6 +73,21 @@ class Replica:
     def free(self) -> dict[str, int]:
         """How many more jobs each resource can take."""
         return free_capacity(self.problem.graph, self.open.values())
+
+    def resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
+        """The number, the attempt (or None for the latest) and the task of a job of this study."""
+        if isinstance(job, Job):
+            number, attempt = job.number, job.attempt
+        elif isinstance(job, int) and not isinstance(job, bool):
+            number, attempt = job, None
+        else:
+            raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
+        known = self.jobs.get(number)
+        if known is None or (
+            isinstance(job, Job) and (job.task, job.params) != (known.task, known.params)
+        ):
+            raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
+        return number, attempt, self.problem.tasks[known.task]
 
     def decided(self, number: int, state: State) -> None:
         """A decision that was made here, and booked: its event need not be made again."""
@@ -197,7 +213,7 @@ class Replica:
             return state  # nothing goes on from it
         rng = np.random.default_rng([self.settings.seed, row.job])
         seen = optimizer.observations
-        return remake(self.problem, self.settings, state, seen, update, rng, self.clock)
+        return recompute_update(self.problem, self.settings, state, seen, update, rng, self.clock)
 
 
 _STUDIES = schema.studies.c

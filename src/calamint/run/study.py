@@ -1,4 +1,4 @@
-"""A study: an optimiser whose every step is stored before it is answered."""
+"""A study: an optimiser whose every step is committed to storage before the call returns."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ from calamint.decide import (
     Settings,
     Value,
     VirtualClock,
-    read_seconds,
+    parse_seconds,
 )
 from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.model import Model
@@ -37,8 +37,8 @@ from calamint.run.studies import check_study_name, find_study, stored_problem
 from calamint.run.summary import Summary, summarise
 from calamint.run.tables import (
     as_dataframe,
-    read_measurements,
-    read_rows,
+    parse_measurements,
+    parse_rows,
     read_table,
     rows_of,
     write_table,
@@ -47,9 +47,10 @@ from calamint.run.tables import (
 
 @final
 class Study:
-    """An optimiser whose every step is stored before it is answered.
+    """An optimiser whose every step is committed to storage before the call returns.
 
-    A study that exists continues as it was created: settings that are given must be the same.
+    A study that exists is resumed with its stored settings; any setting passed here must equal the
+    stored one.
 
     Args:
         problem: The problem to solve; it must be the one that the study was created with.
@@ -60,7 +61,7 @@ class Study:
     All other arguments are the fields of `Settings`.
 
     Raises:
-        ProblemError: If a setting is not valid, or the study was created otherwise.
+        ProblemError: If a setting is not valid, or differs from the stored one.
         StorageError: If the storage cannot be used.
     """
 
@@ -96,17 +97,17 @@ class Study:
             "retries": retries,
             "pause": pause,
         }
-        given = {key: value for key, value in options.items() if value is not None}
-        wanted = Settings.of(**given)
+        passed = {key: value for key, value in options.items() if value is not None}
+        settings = Settings.of(**passed)
         self.name = name
         self.clock = clock if clock is not None else Clock()
         self.database = storage if isinstance(storage, Database) else Database(storage)
-        found, problem, self.settings = open_study(
-            self.database, name, problem, wanted, given, self.now()
+        row, problem, self.settings = open_study(
+            self.database, name, problem, settings, passed, self.now()
         )
         self._lock = threading.RLock()  # threads may share a study
-        self._store = Store(self.database, found.id, self.settings, self.now)
-        self._replica = Replica(self.database, found, problem, self.settings, self.clock, self.now)
+        self._store = Store(self.database, row.id, self.settings, self.now)
+        self._replica = Replica(self.database, row, problem, self.settings, self.clock, self.now)
         self._replica.sync()
         if isinstance(self.clock, VirtualClock):
             self.clock.move(self._replica.last)
@@ -118,7 +119,7 @@ class Study:
         problem: Problem | None = None,
         clock: Clock | None = None,
     ) -> "Study":
-        """Open a study that exists, by its name, or the only one of the storage.
+        """Open a study by its name; without one, the storage must have exactly one study.
 
         Args:
             storage: The URL of the storage.
@@ -127,12 +128,12 @@ class Study:
             clock: Where time is read from.
         """
         database = storage if isinstance(storage, Database) else Database(storage, create=False)
-        found = find_study(database, name)
-        problem = stored_problem(found) if problem is None else problem
-        return Study(problem, database, found.name, clock=clock)
+        row = find_study(database, name)
+        problem = stored_problem(row) if problem is None else problem
+        return Study(problem, database, row.name, clock=clock)
 
     def now(self) -> float:
-        """Seconds since 1970, or on the virtual clock."""
+        """Unix time, or the time of a `VirtualClock`."""
         return self.clock.now() if isinstance(self.clock, VirtualClock) else time.time()
 
     @property
@@ -140,7 +141,7 @@ class Study:
         return self._replica.problem
 
     def replica(self) -> Replica:
-        """What this process knows of the study, up to date: to look at, not to change."""
+        """This process's copy of the study, brought up to date; read only."""
         with self._lock:
             self._replica.sync()
         return self._replica
@@ -155,8 +156,9 @@ class Study:
         Args:
             resource: Let tasks compete for this resource.
             task: Consider only this task.
-            lease: Seconds after which the job is tried again unless `renew` was called; without
-                it, the job stays booked until it is told, failed or cancelled.
+            lease: The job is tried again after this many seconds without `renew`, or as soon as
+                this process is known to be dead. Without it, the job stays booked until it is
+                told, failed or cancelled.
 
         Returns:
             The job, with its resources booked; None while nothing can start.
@@ -178,10 +180,10 @@ class Study:
         return jobs
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
-        """Queue a job, which comes before all others; returns its number."""
+        """Queue a job; queued jobs run before suggested ones. Returns its number."""
         if not isinstance(task, str) or task not in self.problem.tasks:
             raise ProblemError(f"task is {task!r}: {did_you_mean(str(task), self.problem.tasks)}")
-        return self._store.enqueue(task, self.problem.space.accept(params))
+        return self._store.enqueue(task, self.problem.space.validate(params))
 
     def run(
         self,
@@ -200,17 +202,21 @@ class Study:
         can be resumed after either, and after a crash.
 
         Args:
-            tasks: What each task does: a dict of functions of the parameters, or of commands; a
-                task that is left out runs the command of its spec.
+            tasks: What each task does: a dict from task to a Python function of the parameters, or
+                to a command (a list of words). A task that is left out runs its `Task.command`.
+                With a single task, its function or command alone will do.
             evaluations: The total number of finished jobs, including those of earlier runs: the
                 same call continues where a killed one stopped.
-            seconds: No more jobs are started after this time.
-            cost: The total expected cost of all jobs, including those of earlier runs.
-            bits: Stop when no measurement is expected to yield this many.
-            executor: `Local(timeout=..., folder=...)`, each job in a process of its own; or
+            seconds: Start no more jobs this many seconds after the beginning of this run.
+            cost: Stop when the summed expected cost of all jobs, including those of earlier runs,
+                reaches this.
+            bits: Stop when the best job is expected to yield fewer bits than this, summed over its
+                functions.
+            executor: `Local(timeout=..., folder=...)`, each job in its own process; or
                 `Simulated(durations, clock)`.
             watch: Something that shows what happens, such as `cm.Live()`.
-            lease: Seconds for which a job stays booked if this process dies.
+            lease: Seconds without a sign of life from this process after which others may take over
+                its jobs; on the same host they do as soon as it is dead.
 
         Returns:
             What stopped the run, and how many jobs ended in it.
@@ -227,79 +233,70 @@ class Study:
     ) -> bool:
         """Report what a job measured; the result is durable when this returns.
 
-        The optimiser learns of it when the event that is stored here is replayed.
-
         Args:
             job: What `ask` returned, or its number.
             values: A number for each function, or (value, standard error); True or False for a
-                binary constraint. Functions that are left out were not measured. One that is NaN,
-                infinite or None failed: the others are kept, and the job counts as failed.
+                binary constraint. Omit functions that were not measured. NaN, infinity or None
+                marks the job as failed; its other values are kept.
             seconds: How long the job ran; the time since it was asked for by default.
 
         Returns:
-            False if the job had ended before, by another attempt or because it was cancelled: then
-            the result is kept, and not used.
+            False if the job had already ended, by another attempt or because it was cancelled; the
+            result is then stored but not used.
 
         Raises:
-            ResultError: If the values cannot be read, or this attempt was told before.
+            ResultError: If the values cannot be read, or this attempt was already reported.
         """
-        number, attempt, task = self._asked(job)
-        measured, broken = read_measurements(self.problem, values, task.measures)
-        took = read_seconds(seconds)
-        return self._store.tell(number, attempt, measured, broken, took, task.failures == "retry")
+        number, attempt, task = self._resolve(job)
+        measured, failed = parse_measurements(self.problem, values, task.measures)
+        duration = parse_seconds(seconds)
+        return self._store.tell(
+            number, attempt, measured, failed, duration, task.failures == "retry"
+        )
 
     def fail(self, job: Job | int, reason: str) -> None:
         """Report that a job ended without a result, and why: see `Task(failures=...)`."""
-        number, attempt, task = self._asked(job)
+        number, attempt, task = self._resolve(job)
         self._store.fail(number, attempt, str(reason), task.failures == "retry")
 
-    def _asked(self, job: Job | int) -> tuple[int, int | None, Task]:
-        """The number, the attempt (or None for the latest) and the task of a job of this study."""
-        if isinstance(job, Job):
-            number, attempt = job.number, job.attempt
-        elif isinstance(job, int) and not isinstance(job, bool):
-            number, attempt = job, None
-        else:
-            raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
-        if number not in self._replica.jobs:
-            self.replica()
-        made = self._replica.jobs.get(number)
-        if made is None or (
-            isinstance(job, Job) and (job.task, job.params) != (made.task, made.params)
-        ):
-            raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
-        return number, attempt, self.problem.tasks[made.task]
+    def _resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
+        try:
+            return self._replica.resolve(job)  # without the lock: a decision may take its time
+        except ResultError:
+            return self.replica().resolve(job)
 
     def cancel(self, job: Job | int) -> None:
-        """A job will not be run; its resources are free again."""
-        self._store.cancel(self._asked(job)[0])
+        """Cancel a job and free its resources."""
+        self._store.cancel(self._resolve(job)[0])
 
     def renew(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew the leases of jobs, for `lease` seconds from now.
 
         Returns:
-            Jobs that were given to others, or have ended, in the meantime.
+            Jobs whose lease could not be renewed: they have ended, or were given to others.
         """
         _check_lease(lease)
-        if not isinstance(jobs, Iterable) or not all(isinstance(job, Job) for job in (*jobs,)):
+        listed = list(jobs) if isinstance(jobs, Iterable) else [jobs]
+        if not all(isinstance(job, Job) for job in listed):
             raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
-        held = {(job.number, job.attempt): job for job in jobs}
-        return [held[key] for key in self._store.renew(list(held), lease)] if held else []
+        by_attempt = {(job.number, job.attempt): job for job in listed}
+        lost = self._store.renew(list(by_attempt), lease) if by_attempt else []
+        return [by_attempt[attempt] for attempt in lost]
 
     def reap(self) -> int:
-        """Give back jobs whose lease has run out, or whose owner is dead; returns how many.
+        """Release leased jobs whose lease has expired or whose owner is dead.
 
-        Asking does that by itself.
+        `ask` does this by itself. Returns how many there were.
         """
         return self._store.reap()
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
-        """Measurements from elsewhere: any of the functions, at any input."""
+        """Add existing measurements of some or all functions at one input."""
         self.add_all([(params, values)])
 
     def add_all(self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]) -> None:
-        """Many measurements from elsewhere: all of them, or, if one is refused, none."""
-        self._store.add(read_rows(self.problem, rows))
+        """Add many existing measurements; if one is invalid, none is added."""
+        self._store.add(parse_rows(self.problem, rows))
 
     def add_table(self, table: Any) -> int:
         """Add measurements from a CSV or JSON file, a DataFrame or a list of dicts: all or none.
@@ -314,7 +311,7 @@ class Study:
     # -- changing -----------------------------------------------------------------------------
 
     def change(self, problem: Problem) -> list[str]:
-        """Continue with a problem that has more: tasks, resources, capacity, costs, wider bounds.
+        """Extend the problem: new tasks or resources, more capacity, other costs, wider bounds.
 
         Returns:
             What changed, which is also recorded.
@@ -324,10 +321,10 @@ class Study:
         changed = allowed_changes(self.problem, problem)
         if not changed:
             return []
-        # All that has happened must make sense under the new problem, before anything is changed.
-        found = self._store.head()
-        trial = Replica(self.database, found, problem, self.settings, self.clock, self.now)
-        trial.sync()
+        # The history must replay under the new problem before anything is changed.
+        row = self._store.study_row()
+        dry_run = Replica(self.database, row, problem, self.settings, self.clock, self.now)
+        dry_run.sync()
         revision = self._store.change(problem, replica.revision, changed)
         if revision is None:
             raise StorageError(
@@ -340,7 +337,7 @@ class Study:
 
     @property
     def optimizer(self) -> Optimizer:
-        """What decides, with all that was measured: to look at, not to tell."""
+        """The optimiser, up to date. Read only: report results to the study."""
         return self.replica().optimizer
 
     def recommend(
@@ -348,17 +345,21 @@ class Study:
     ) -> Recommendation:
         """Recommend an input, as `Optimizer.recommend`; the answer is stored."""
         with self._lock:
-            found = self.optimizer.recommend(delta, kind)
-        self._store.recommended(found, kind, self._replica.sequence)
-        return found
+            recommendation = self.optimizer.recommend(delta, kind)
+        self._store.save_recommendation(recommendation, kind, self._replica.sequence)
+        return recommendation
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, std and probability of meeting the limits at one input."""
+        """Mean, standard deviation and probability of meeting the limits at one input."""
         with self._lock:
             return self.optimizer.predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
-        """Bits that measuring each function at each point would yield about the optimum."""
+        """The bits that measuring each function would be expected to yield about the optimum.
+
+        Args:
+            points: A dict of parameter values, or a list of dicts.
+        """
         with self._lock:
             return self.optimizer.gains(points)
 
@@ -373,11 +374,11 @@ class Study:
         return job_records(self.database, self._store.study)
 
     def attempts(self) -> list[AttemptRecord]:
-        """Attempts that have their resources, oldest first."""
+        """Running attempts, oldest first."""
         return open_attempts(self.database, self._store.study)
 
     def summary(self) -> Summary:
-        """How far the study has come, without computing anything."""
+        """The progress of the study, read from storage without fitting a model."""
         return summarise(self.database, self.name)
 
     def table(self) -> list[dict[str, Any]]:
@@ -394,5 +395,6 @@ class Study:
 
 
 def _check_lease(lease: object) -> None:
-    if finite(lease) is None:
-        raise ProblemError(f"lease is {lease!r}: write a number of seconds.")
+    number = finite(lease)
+    if number is None or number <= 0:
+        raise ProblemError(f"lease is {lease!r}: write a positive number of seconds.")

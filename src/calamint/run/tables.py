@@ -53,7 +53,7 @@ def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]
     ]
 
 
-def read_measurements(
+def parse_measurements(
     problem: Problem, values: Mapping[str, Value], expected: Iterable[str]
 ) -> tuple[Measured, dict[str, str]]:
     """Values and standard errors as they are stored, and what is not a number."""
@@ -66,7 +66,7 @@ def read_measurements(
     return measured, {name: repr(values[name]) for name in broken}
 
 
-def read_rows(
+def parse_rows(
     problem: Problem, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]
 ) -> list[tuple[Params, Measured]]:
     """Parameters and values from elsewhere; if one row is refused, all are."""
@@ -78,8 +78,8 @@ def read_rows(
     for index, (params, values) in enumerate(given, start=1):
         where = f"row {index}: " if len(given) > 1 else ""
         try:
-            accepted = problem.space.accept(params)
-            measured, broken = read_measurements(problem, values, problem.measured)
+            accepted = problem.space.validate(params)
+            measured, broken = parse_measurements(problem, values, problem.measured)
         except ProblemError as error:
             raise type(error)(f"{where}{error}") from None
         if broken:

@@ -76,10 +76,10 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
         mean, variance = (moment[sample] for moment in function.posterior.mean_variance(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
-        line(1, scaling.outward(path), _PATH)
+        line(1, scaling.to_user(path), _PATH)
         for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
-            std = scaling.outward_std(np.sqrt(spread))
-            for trace in _credible_band(graph, axis, scaling.outward(centre), std):
+            std = scaling.std_to_user(np.sqrt(spread))
+            for trace in _credible_band(graph, axis, scaling.to_user(centre), std):
                 figure.add_trace(trace, row=row, col=column)
         line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
         line(5, gains[:, row - 1], _GAIN)

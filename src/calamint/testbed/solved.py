@@ -35,7 +35,7 @@ class SolvedProblem:
     noise_std: float = 0.0
 
     def _inputs(self, params: Mapping[str, Any]) -> Array:
-        return np.array([float(value) for value in self.problem.space.accept(params).values()])
+        return np.array([float(value) for value in self.problem.space.validate(params).values()])
 
     def evaluate(self, params: Mapping[str, Any], task: str | None = None) -> dict[str, float]:
         """The true values of what a task measures, or of every function."""

@@ -101,7 +101,7 @@ class Conditioned:
         """(1 + K,)"""
         return np.array([function.measurable for function in self.functions])
 
-    def part(self, samples: slice, most: int | None = None) -> "Conditioned":
+    def subset(self, samples: slice, most: int | None = None) -> "Conditioned":
         """The contribution of some samples, with at most `most` of their solutions, those of
         the greatest weight first."""
         mine = np.flatnonzero((self.rows >= samples.start) & (self.rows < samples.stop))
@@ -110,7 +110,7 @@ class Conditioned:
             return self
         columns = np.append(np.arange(self.sites), self.sites + mine)
         return Conditioned(
-            functions=[function.part(samples, columns) for function in self.functions],
+            functions=[function.subset(samples, columns) for function in self.functions],
             limits=self.limits,
             binary=self.binary,
             kl=self.kl,

@@ -54,7 +54,7 @@ class Forward:
 
 def forward(c: Conditioned, x: Array, order: int) -> Forward:
     """At (n, D); derivatives of interval probabilities up to `order`: `backward` needs 4."""
-    at = [function.at(x, derivatives=order > 2) for function in c.functions]
+    at = [function.cross_moments(x, derivatives=order > 2) for function in c.functions]
     sites, count = c.sites, len(c.rows)
     solution = np.arange(count)
     before = np.stack([moments.mean[c.rows] for moments in at], axis=-1)  # (J, n, 1 + K)

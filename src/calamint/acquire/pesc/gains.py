@@ -40,7 +40,7 @@ class Gains:
         weight = np.bincount(c.rows, c.weights, len(c.noise))
         groups = range(0, len(c.noise) - samples + 1, samples)
         start = max(groups, key=lambda first: weight[first : first + samples].sum())
-        return Gains(c.part(slice(start, start + samples), most=_SCREENING)).values(x)
+        return Gains(c.subset(slice(start, start + samples), most=_SCREENING)).values(x)
 
     def values_gradient(self, x: Array, wanted: Array) -> tuple[Array, Array]:
         """(n, D) -> gains (n, 1 + K) and the gradient (n, D) of Σ_i wanted_i gain_i.
@@ -65,7 +65,7 @@ class Gains:
         group = min(samples, max(1, _AT_ONCE // (each * max(count, 1))))
         if group not in self._parts:
             self._parts[group] = [
-                self.conditioned.part(slice(start, min(start + group, samples)))
+                self.conditioned.subset(slice(start, min(start + group, samples)))
                 for start in range(0, samples, group)
             ]
         size = max(64, _AT_ONCE // (each * group))

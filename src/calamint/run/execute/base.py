@@ -12,9 +12,9 @@ from calamint.problem import Params
 from calamint.run.execute.command import Command
 from calamint.run.jobs import Job
 
-Work = Callable[[Params], Any]
+TaskFunction = Callable[[Params], Any]
 # What tasks do: functions of the parameters, or words of commands, by task or for the only one.
-Tasks = Mapping[str, Work | Sequence[str]] | Work | Sequence[str] | None
+Tasks = Mapping[str, TaskFunction | Sequence[str]] | TaskFunction | Sequence[str] | None
 
 
 @final
@@ -32,10 +32,20 @@ class JobResult:
 class Executor(ABC):
     """Starts jobs, and says when they end."""
 
-    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:  # noqa: ARG002
-        """What each task does; files of jobs are kept in `folder`/`name`, or where they are lost
-        with the process."""
-        self.works = works
+    def prepare(
+        self,
+        functions: Mapping[str, TaskFunction | Command],
+        folder: Path | None,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+    ) -> None:
+        """Called once before the first job.
+
+        Args:
+            functions: What each task does.
+            folder: Where files of jobs are kept, in a sub-folder `name`; None for a temporary one.
+            name: Of the study.
+        """
+        self.functions = functions
 
     @abstractmethod
     def start(self, job: Job) -> None: ...
@@ -52,7 +62,9 @@ class Executor(ABC):
         """End all jobs."""
 
 
-def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Work | Command]:
+def parse_tasks(
+    problem_tasks: Mapping[str, Any], given: object
+) -> dict[str, TaskFunction | Command]:
     """What each task does: a function, a list of words, or the command of its spec."""
     if given is None:
         given = {}
@@ -66,16 +78,16 @@ def read_works(problem_tasks: Mapping[str, Any], given: object) -> dict[str, Wor
     for name in given:
         if name not in problem_tasks:
             raise ProblemError(f"tasks has {name!r}: {did_you_mean(str(name), problem_tasks)}")
-    works: dict[str, Work | Command] = {}
+    functions: dict[str, TaskFunction | Command] = {}
     for name, task in problem_tasks.items():
-        work = given.get(name, task.command)
-        if callable(work):
-            works[name] = work
-        elif isinstance(work, Sequence) and not isinstance(work, str) and work:
-            works[name] = Command(tuple(str(word) for word in work))
+        function = given.get(name, task.command)
+        if callable(function):
+            functions[name] = function
+        elif isinstance(function, Sequence) and not isinstance(function, str) and function:
+            functions[name] = Command(tuple(str(word) for word in function))
         else:
             raise ProblemError(
-                f"tasks[{name!r}] is {work!r}: write a function of the parameters, or a command"
+                f"tasks[{name!r}] is {function!r}: write a function of the parameters, or a command"
                 " such as ['python', 'train.py']."
             )
-    return works
+    return functions

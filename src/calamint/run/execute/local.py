@@ -1,4 +1,4 @@
-"""Jobs on this machine, each in a process of its own."""
+"""Run jobs on this machine, each in its own process."""
 
 import queue
 import secrets
@@ -11,19 +11,20 @@ from typing import Any, final
 
 from calamint.checks import did_you_mean, finite
 from calamint.errors import ProblemError, TaskError
-from calamint.run.execute.base import Executor, JobResult, Work
+from calamint.run.execute.base import Executor, JobResult, TaskFunction
 from calamint.run.execute.command import Command, check_command, command_payload
-from calamint.run.execute.process import GRACE, JobProcess
+from calamint.run.execute.process import TERMINATION_SECONDS, JobProcess
 from calamint.run.jobs import Job
 
 
 @final
 class Local(Executor):
-    """Every job in a process of its own on this machine.
+    """Runs every job in its own process on this machine.
 
     Args:
-        timeout: Seconds that a job may take: a number, or by task.
-        folder: Where output is kept, in a folder for each job; by default beside a SQLite file.
+        timeout: The time limit of a job in seconds, or a dict of limits by task; None for no limit.
+        folder: Where the output of jobs is kept, in a folder for each; by default next to the
+            SQLite file, or a temporary folder for a study in memory.
     """
 
     def __init__(
@@ -37,35 +38,37 @@ class Local(Executor):
             raise ProblemError(f"folder is {folder!r}: write a path.")
         self.timeout, self._folder = timeout, folder
 
-    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
+    def prepare(
+        self, functions: Mapping[str, TaskFunction | Command], folder: Path | None, name: str
+    ) -> None:
         import cloudpickle
 
-        super().build(works, folder, name)
-        # Nothing of an earlier run may reach this one.
-        self._ended: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
+        super().prepare(functions, folder, name)
+        # Results of an earlier run must not reach this one.
+        self._finished: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
         self._running: dict[tuple[int, int], JobProcess] = {}
         for task in self.timeout if isinstance(self.timeout, Mapping) else ():
-            if task not in works:
-                raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), works)}")
+            if task not in functions:
+                raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), functions)}")
         self._pickled: dict[str, bytes] = {}
-        for task, work in works.items():
-            if isinstance(work, Command):
-                check_command(task, work)
+        for task, function in functions.items():
+            if isinstance(function, Command):
+                check_command(task, function)
                 continue
             try:
-                self._pickled[task] = cloudpickle.dumps(work)
+                self._pickled[task] = cloudpickle.dumps(function)
             except Exception as error:
                 raise TaskError(
-                    f"task {task!r} cannot be sent to a process of its own"
+                    f"task {task!r} cannot be pickled for its own process"
                     f" ({type(error).__name__}: {error}): write a function that holds no open"
                     " files, locks or connections."
                 ) from error
-        root = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
-        self.root = Path(root).absolute() / name
+        output_folder = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
+        self.study_folder = Path(output_folder).absolute() / name
 
     def start(self, job: Job) -> None:
-        limit = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
-        folder = self.root / f"job-{job.number}-{job.attempt}"
+        timeout = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
+        folder = self.study_folder / f"job-{job.number}-{job.attempt}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -75,22 +78,22 @@ class Local(Executor):
             "params": job.params,
             "result": str(folder / f".result-{secrets.token_hex(4)}"),
         }
-        work = self.works[job.task]
-        if isinstance(work, Command):
-            payload |= command_payload(work, job, folder)
+        function = self.functions[job.task]
+        if isinstance(function, Command):
+            payload |= command_payload(function, job, folder)
         else:
             payload["function"] = self._pickled[job.task]
-        process = JobProcess(job, payload, folder, limit, self._ended)
+        process = JobProcess(job, payload, folder, timeout, self._finished)
         self._running[job.number, job.attempt] = process
 
     def wait(self, seconds: float) -> list[JobResult]:
         ended = []
         with suppress(queue.Empty):
-            ended.append(self._ended.get(timeout=max(seconds, 0.0)))
+            ended.append(self._finished.get(timeout=max(seconds, 0.0)))
             while True:
-                ended.append(self._ended.get_nowait())
-        for outcome in ended:
-            self._running.pop((outcome.job.number, outcome.job.attempt), None)
+                ended.append(self._finished.get_nowait())
+        for result in ended:
+            self._running.pop((result.job.number, result.job.attempt), None)
         return ended
 
     def stop(self, job: Job) -> None:
@@ -102,4 +105,4 @@ class Local(Executor):
         for process in self._running.values():
             process.stop("it was cancelled")
         for process in self._running.values():
-            process.thread.join(timeout=2 * GRACE)
+            process.thread.join(timeout=2 * TERMINATION_SECONDS)  # asked to end, then killed

@@ -18,7 +18,7 @@ from calamint.run.execute.base import JobResult
 from calamint.run.jobs import Job
 
 # How long a process that is told to stop may take to do so.
-GRACE = 2.0
+TERMINATION_SECONDS = 2.0
 _WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -69,7 +69,7 @@ class JobProcess:
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
+                self.process.wait(TERMINATION_SECONDS)
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def _wait(self) -> None:

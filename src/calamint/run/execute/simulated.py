@@ -7,7 +7,7 @@ from typing import final
 
 from calamint.decide import Duration, VirtualClock, duration_of
 from calamint.errors import ProblemError
-from calamint.run.execute.base import Executor, JobResult, Work
+from calamint.run.execute.base import Executor, JobResult, TaskFunction
 from calamint.run.execute.command import Command
 from calamint.run.jobs import Job
 
@@ -25,12 +25,14 @@ class Simulated(Executor):
             raise ProblemError(f"clock is {clock!r}: write the study's own VirtualClock().")
         self.durations, self.clock = durations, clock
 
-    def build(self, works: Mapping[str, Work | Command], folder: Path | None, name: str) -> None:
-        super().build(works, folder, name)
+    def prepare(
+        self, functions: Mapping[str, TaskFunction | Command], folder: Path | None, name: str
+    ) -> None:
+        super().prepare(functions, folder, name)
         self._running: list[tuple[float, int, float, Job]] = []
         self._stopped: list[JobResult] = []
-        for task, work in works.items():
-            if isinstance(work, Command):
+        for task, function in functions.items():
+            if isinstance(function, Command):
                 raise ProblemError(f"tasks[{task!r}] is a command: simulations call functions.")
 
     def start(self, job: Job) -> None:
@@ -47,10 +49,10 @@ class Simulated(Executor):
             return []
         ended, _, started, job = heapq.heappop(self._running)
         self.clock.move(ended)
-        work = self.works[job.task]
-        assert not isinstance(work, Command)  # `prepare` refused them
+        function = self.functions[job.task]
+        assert not isinstance(function, Command)  # `prepare` refused them
         try:
-            return [JobResult(job, work(dict(job.params)), seconds=ended - started)]
+            return [JobResult(job, function(dict(job.params)), seconds=ended - started)]
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
             return [JobResult(job, error=words, seconds=ended - started)]

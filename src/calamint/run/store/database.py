@@ -1,7 +1,7 @@
-"""A storage: SQLite (a file, or memory) through SQLAlchemy, with short transactions.
+"""SQLite storage (a file, or in memory) through SQLAlchemy, with short transactions.
 
-Writers take turns: a SQLite transaction that writes takes the lock when it begins, so that what it
-has read still holds when it writes.
+A transaction that writes takes the lock when it begins (BEGIN IMMEDIATE), so that what it reads
+cannot change before it writes.
 """
 
 import os
@@ -21,18 +21,29 @@ from calamint.errors import StorageError
 from calamint.run.store.schema import REVISION
 
 MEMORY = "sqlite://"
-# How long a writer waits for its turn.
-_PATIENCE = 30.0
-# Alembic's own state belongs to the process, not to a thread.
-_MIGRATING = threading.Lock()
+# Seconds to wait for a lock: transactions take milliseconds, so whoever holds it longer is stuck.
+_BUSY_TIMEOUT = 30.0
+# Alembic keeps state for the whole process: one thread migrates at a time.
+_MIGRATION_LOCK = threading.Lock()
 
 
-_SENTENCES = (
-    ("disk is full", "the disk is full: make room, and go on; nothing was lost"),
-    ("disk full", "the disk is full: make room, and go on; nothing was lost"),
-    ("readonly", "the file or its folder cannot be written: give write permission to both"),
-    ("read-only", "the file or its folder cannot be written: give write permission to both"),
-    ("locked", "another program has held it locked for too long: close that program, and go on"),
+_DISK_FULL = "the disk is full: free some space, then continue; what was stored before is safe"
+_READ_ONLY = "the file or its folder cannot be written: give write permission to both"
+_ERROR_HINTS = (
+    (
+        "disk is full",
+        _DISK_FULL,
+    ),
+    (
+        "disk full",
+        _DISK_FULL,
+    ),
+    ("readonly", _READ_ONLY),
+    ("read-only", _READ_ONLY),
+    (
+        "locked",
+        "another program has locked it for too long: close that program, then continue",
+    ),
     (
         "unable to open",
         "the file cannot be opened: does its folder exist, and may you write to it?",
@@ -48,46 +59,46 @@ _SENTENCES = (
 
 
 @contextmanager
-def _in_sentences(where: str) -> Iterator[None]:
-    """Errors of the database as a `StorageError` that says what to do."""
+def _translated_errors(where: str) -> Iterator[None]:
+    """Raise errors of SQLAlchemy as `StorageError`s that say what to do."""
     try:
         yield
     except SQLAlchemyError as error:
         raw = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-        for words, sentence in _SENTENCES:
-            if words in raw.lower():
-                raise StorageError(f"storage {where}: {sentence} ({raw}).") from error
+        for fragment, hint in _ERROR_HINTS:
+            if fragment in raw.lower():
+                raise StorageError(f"storage {where}: {hint} ({raw}).") from error
         raise StorageError(f"storage {where}: {type(error).__name__}: {raw}.") from error
 
 
 @final
 class Database:
-    """A storage by URL, with its tables made or brought up to date."""
+    """The database at a URL; opening it creates or migrates its tables."""
 
     def __init__(self, url: str = MEMORY, create: bool = True) -> None:
-        """Without `create`, a file that does not exist is refused."""
-        self.url = _read_url(url)
+        """Without `create`, a file that does not exist is a `StorageError`."""
+        self.url = _parse_url(url)
         self.where = self.url.render_as_string(hide_password=True)
         self.in_memory = self.url.database in (None, "", ":memory:")
         self._lock = threading.RLock()
         if not create and self.path is not None and not self.path.exists():
             raise StorageError(f"storage {self.where}: there is no such file.")
-        with _in_sentences(self.where):
+        with _translated_errors(self.where):
             self._engine = _engine(self.url, self.in_memory)
             self._migrate()
 
     @property
     def path(self) -> Path | None:
-        """The file, if it is one."""
+        """The path of the file; None for databases in memory and `file:` URIs."""
         name = str(self.url.database)
         return None if self.in_memory or name.startswith("file:") else Path(name)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one state of everything."""
+        """A read transaction on a consistent snapshot."""
         with (
-            self._turn(),
-            _in_sentences(self.where),
+            self._memory_lock(),
+            _translated_errors(self.where),
             self._engine.connect() as connection,
             connection.begin(),
         ):
@@ -95,14 +106,18 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that nobody else writes during; all of it happens, or nothing."""
-        with self._turn(), _in_sentences(self.where), self._engine.connect() as connection:
+        """An atomic transaction that holds the write lock from its beginning."""
+        with (
+            self._memory_lock(),
+            _translated_errors(self.where),
+            self._engine.connect() as connection,
+        ):
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
 
-    def _turn(self) -> AbstractContextManager[object]:
-        """Threads take turns on the one connection to memory."""
+    def _memory_lock(self) -> AbstractContextManager[object]:
+        """A database in memory has a single connection, which threads must not share."""
         return self._lock if self.in_memory else nullcontext()
 
     def close(self) -> None:
@@ -110,25 +125,25 @@ class Database:
 
     def _migrate(self) -> None:
         with self.read() as connection:
-            found = _revision(connection)
-        if found == REVISION:
+            current = _schema_revision(connection)
+        if current == REVISION:
             return
-        # Whoever comes first makes the tables; the others find them made.
-        with _MIGRATING, self.write() as connection:
-            found = _revision(connection)
-            if found != REVISION:
-                self._upgrade(connection, found)
+        # Look again under the lock: another process may have migrated meanwhile.
+        with _MIGRATION_LOCK, self.write() as connection:
+            current = _schema_revision(connection)
+            if current != REVISION:
+                self._upgrade(connection, current)
 
-    def _upgrade(self, connection: Connection, found: str | None) -> None:
+    def _upgrade(self, connection: Connection, current: str | None) -> None:
         from alembic import command
         from alembic.config import Config
 
-        if found is not None and found > REVISION:
+        if current is not None and current > REVISION:  # zero-padded strings
             raise StorageError(
-                f"storage {self.where}: it was written by a newer Calamint (schema {found}, this"
-                f" one knows {REVISION}): install that version; nothing was changed."
+                f"storage {self.where}: it was written by a newer Calamint (schema {current}; this"
+                f" version knows {REVISION}): upgrade Calamint; nothing was changed."
             )
-        if found is None and inspect(connection).get_table_names():
+        if current is None and inspect(connection).get_table_names():
             raise StorageError(
                 f"storage {self.where}: it has tables that are not Calamint's: give another path."
             )
@@ -138,13 +153,13 @@ class Database:
         command.upgrade(config, "head")
 
 
-def _revision(connection: Connection) -> str | None:
+def _schema_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _read_url(url: object) -> URL:
+def _parse_url(url: object) -> URL:
     remedy = "write a URL, such as 'sqlite:///study.db'"
     if isinstance(url, os.PathLike) or (isinstance(url, str) and "://" not in url):
         path = os.fspath(url) or "study.db"
@@ -152,41 +167,39 @@ def _read_url(url: object) -> URL:
     if not isinstance(url, str) or not url.isprintable():
         raise StorageError(f"storage is {url!r}: {remedy}.")
     try:
-        read = make_url(url)
-        backend = read.get_backend_name()
-        read.get_dialect()
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+        parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise StorageError(f"storage is {url!r}: {remedy} ({error}).") from error
     if backend != "sqlite":
-        where = read.render_as_string(hide_password=True)
-        raise StorageError(
-            f"storage is {where!r}: studies are stored in SQLite only, as yet; {remedy}."
-        )
-    return read
+        where = parsed.render_as_string(hide_password=True)
+        raise StorageError(f"storage is {where!r}: only SQLite is supported so far; {remedy}.")
+    return parsed
 
 
 def _engine(url: URL, in_memory: bool) -> Engine:
     options: dict[str, Any] = {
-        "connect_args": {"check_same_thread": False, "timeout": _PATIENCE},
+        "connect_args": {"check_same_thread": False, "timeout": _BUSY_TIMEOUT},
     }
     if in_memory:
-        options["poolclass"] = StaticPool  # one connection: another would see other tables
+        options["poolclass"] = StaticPool  # another connection would open another, empty database
     engine = create_engine(url, **options)
-    event.listen(engine, "connect", _connected)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
     return engine
 
 
-def _connected(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # transactions begin where we say, not the driver
+def _on_connect(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # `_on_begin` begins transactions, not the driver
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA journal_mode = WAL")
-    # A result is on the disk when it is acknowledged, also if the power fails.
+    # What is committed survives a power failure.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
 
 
-def _begin(connection: Connection) -> None:
+def _on_begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -232,7 +232,7 @@ class Store:
 
     # -- the study ----------------------------------------------------------------------------
 
-    def head(self) -> Row[Any]:
+    def study_row(self) -> Row[Any]:
         """How far the study is: sequence, revision and problem."""
         with self.database.read() as connection:
             return self._rows.study(connection)
@@ -249,7 +249,7 @@ class Store:
             self._rows.event(connection, "changed", detail=list(changes))
             return revision + 1
 
-    def recommended(self, found: Recommendation, kind: str, sequence: int) -> None:
+    def save_recommendation(self, found: Recommendation, kind: str, sequence: int) -> None:
         with self.database.write() as connection:
             connection.execute(
                 insert(schema.recommendations).values(

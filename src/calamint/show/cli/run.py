@@ -97,17 +97,17 @@ def run(
     """Decide and run jobs until a budget is used up; resumes an earlier run."""
     if evaluations is None and seconds is None and cost is None and bits is None:
         raise ProblemError("no budget is given: add --evaluations, --seconds, --cost or --bits.")
-    works = None if tasks is None else import_name(tasks, "'module:name' of a dict")
+    functions = None if tasks is None else import_name(tasks, "'module:name' of a dict")
     if spec is not None:
         problem = read_problem(spec)
-        running.read_works(problem.tasks, works)  # refuses before anything is stored
+        running.parse_tasks(problem.tasks, functions)  # refuses before anything is stored
         study = running.Study(problem, running.Database(storage), name or "study")
     else:
         study = open_study(storage, name)
     console = Console()
     with show.Live(console) as live:
         report = study.run(
-            works, evaluations, seconds, cost, bits, executor=running.Local(timeout), watch=live
+            functions, evaluations, seconds, cost, bits, executor=running.Local(timeout), watch=live
         )
     say(console, f"{report}.")
     if study.history:
