@@ -81,7 +81,7 @@ def test_each_sample_is_on_its_own():
 
 
 @pytest.mark.parametrize("pattern", ["all pass", "contradicting", "many", "none"])
-def test_extreme_verdicts_give_finite_beliefs(pattern):
+def test_extreme_outcomes_give_finite_beliefs(pattern):
     inputs = {
         "all pass": RNG(3).random((30, 1)),
         "contradicting": np.full((20, 1), 0.5),
@@ -105,7 +105,7 @@ def test_extreme_verdicts_give_finite_beliefs(pattern):
         assert abs(ndtr(mean[0, 0]) - 0.5) < 0.02
 
 
-def test_hyperparameters_are_learnt_from_verdicts():
+def test_hyperparameters_are_learnt_from_outcomes():
     """A latent function that changes sign every quarter has a short length-scale."""
     inputs = RNG(5).random((60, 1))
     made = outcomes(np.sin(4 * math.pi * inputs[:, 0]) > 0, inputs)

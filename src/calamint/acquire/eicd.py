@@ -1,4 +1,5 @@
-"""EIC for functions that are measured separately (Gelbart et al. 2014; the paper's section 2.5).
+"""EIC for functions that are measured separately (Gelbart et al. 2014;
+Hernández-Lobato et al. 2016, section 2.5).
 
 Measuring one function alone never makes an improvement, so the decision has two stages: the input
 is the one that expected improvement with constraints prefers, as if everything were measured; then

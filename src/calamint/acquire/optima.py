@@ -1,5 +1,5 @@
-"""Drawing x*: one path of every function, minimised subject to the others (the paper's section 4.3
-and appendix B).
+"""Drawing x*: one path of every function, minimised subject to the others (Hernández-Lobato
+et al. 2016, section 4.3 and appendix B).
 
 | paper | code | shape | meaning |
 |---|---|---|---|

@@ -1,7 +1,8 @@
 """The reference by brute force: draw all functions on a grid, see where each draw has its optimum.
 
 Draws are grouped by the cell that holds their constrained minimiser; within a group the variance of
-each function is what would be left if x* were known to be there (the paper's RS, section 6.1):
+each function is what would be left if x* were known to be there (RS in Hernández-Lobato et al.
+2016, section 6.1):
 
     gain_i(x) = ½ log(C_i(x,x) + ν_i) − Σ_cells p(cell) ½ log(var_i(x | cell) + ν_i)
 

@@ -1,4 +1,5 @@
-"""The recommendation: the constrained optimum under the model (the paper's algorithm 1, last line).
+"""The recommendation: the constrained optimum under the model (Hernández-Lobato et al. 2016,
+algorithm 1, last line).
 
 The lowest expected objective among inputs whose joint probability of being feasible is at least
 1 − δ, where that probability is the mean over hyper-parameter samples of the product over

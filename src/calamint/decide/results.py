@@ -34,7 +34,7 @@ def read_values(
         raise ResultError(f"values is empty: write at least one, such as {example}.")
     broken = [name for name, value in values.items() if _failed(value)]
     read = {
-        name: _read_verdict(name, value) if name in binary else _read(name, value)
+        name: _parse_outcome(name, value) if name in binary else _read(name, value)
         for name, value in values.items()
         if name not in broken
     }
@@ -57,7 +57,7 @@ def _failed(value: object) -> bool:
     )
 
 
-def _read_verdict(name: str, value: object) -> tuple[float, float]:
+def _parse_outcome(name: str, value: object) -> tuple[float, float]:
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return float(value), math.nan
     raise ResultError(

@@ -1,4 +1,5 @@
-"""Full and partial updates, and the rule that says which is due (the paper's section 5).
+"""Full and partial updates, and the rule that says which is due (Hernández-Lobato et al. 2016,
+section 5).
 
 A full update learns hyper-parameters, draws solutions, runs EP and maximises finely; a partial one
 adds the new data to what the last one left, and maximises coarsely. With rationality level γ an

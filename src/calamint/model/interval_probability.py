@@ -35,7 +35,7 @@ def hazard(z: Array) -> Array:
 
 
 def probit_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """t, where Φ(t) is the probability of "pass" if the function behind a outcome is normal; and
+    """t, where Φ(t) is the probability of "pass" if the function behind an outcome is normal; and
     its derivatives in mean and variance."""
     spread = np.sqrt(1 + variance)
     t = mean / spread

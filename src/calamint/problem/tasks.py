@@ -1,7 +1,7 @@
 """How functions are measured: tasks, the resources they run on, and what graph that makes.
 
-The paper's section 3: functions belong to tasks, tasks run on resources, resources have
-capacities. A task may measure several functions (they are coupled), a function may be measured by
+Functions belong to tasks, tasks run on resources, and resources have capacities (Hernández-Lobato
+et al. 2016, section 3). A task may measure several functions (they are coupled), a function may be measured by
 several tasks, and a task may need several resources at once.
 """
 
@@ -118,7 +118,7 @@ def _command(command: object) -> tuple[str, ...] | None:
 
 @final
 class Kind(StrEnum):
-    """The names that the paper's section 3 gives to task–resource graphs."""
+    """The names of task–resource graphs in Hernández-Lobato et al. 2016, section 3."""
 
     COUPLED = "coupled"
     PARALLEL = "parallel"

@@ -10,7 +10,7 @@ from calamint.testbed.solved import Function, SolvedProblem
 
 
 def toy() -> SolvedProblem:
-    """Gramacy et al.'s problem, the paper's section 6.3: a linear objective, c1 active.
+    """Gramacy et al.'s problem, Hernández-Lobato et al. 2016, 6.3: a linear objective, c1 active.
 
     Every function has a task of its own on one resource. Local optima at (0, 0.75) and near
     (0.72, 0.14) have the values 0.75 and 0.861.

@@ -19,7 +19,7 @@ def gp_prior(
     noise_std: float = 0.1,
     centres: int = 1000,
 ) -> SolvedProblem:
-    """A draw with squared exponential covariance, as in the paper's sections 6.1 and 6.2.
+    """A draw with squared exponential covariance, as in Hernández-Lobato et al. 2016, 6.1 and 6.2.
 
     Each function is the posterior mean of a draw at `centres` Halton points of the unit cube;
     constraints are c >= 0. Draws without a feasible point are drawn again. `noise_std` is that

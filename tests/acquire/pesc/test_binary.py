@@ -14,7 +14,7 @@ from calamint.model import Data, fit
 
 
 @pytest.mark.parametrize("name", ["5 and 12 outcomes", "5 and 12 firm outcomes"])
-def test_gains_of_verdicts_agree_with_counting(name):
+def test_gains_of_outcomes_agree_with_counting(name):
     found = []
     for seed in range(6):
         surrogate, grid = accuracy.surrogate_of(accuracy.CASES[name], seed)
@@ -25,10 +25,10 @@ def test_gains_of_verdicts_agree_with_counting(name):
         found.append([total, alone, derivative])
         assert converged > 0.95
         assert gains[:, 1].min() >= -1e-12
-        assert gains[:, 1].max() < math.log(2)  # a outcome tells one bit at most
+        assert gains[:, 1].max() < math.log(2)  # an outcome tells one bit at most
     total, alone, derivative = np.mean(found, axis=0)
     assert total > 0.97
-    assert alone > 0.94  # where a outcome tells a hundredth of a nat, counting is not much better
+    assert alone > 0.94  # where an outcome tells a hundredth of a nat, counting is not much better
     assert 0.8 < derivative < 1.25
 
 
@@ -63,7 +63,7 @@ def region(params):
 
 
 @pytest.mark.parametrize("tasks", ["together", "apart"])
-def test_an_optimum_behind_a_verdict_is_found(tasks):
+def test_an_optimum_behind_a_outcome_is_found(tasks):
     problem = cm.Problem(
         {"x": cm.Real(0, 1), "y": cm.Real(0, 1)},
         minimize="f",
@@ -83,7 +83,7 @@ def test_an_optimum_behind_a_verdict_is_found(tasks):
     assert 0.45 < found.params["x"] + 0.2 * found.params["y"] < 0.75
     assert found.params["y"] < 0.2
     predicted = optimizer.predict({"x": 0.9, "y": 0.5})["works"]
-    assert predicted.mean > 0.8  # of a outcome, the probability of passing
+    assert predicted.mean > 0.8  # of an outcome, the probability of passing
     assert predicted.probability > 0.8
     assert optimizer.predict({"x": 0.05, "y": 0.1})["works"].mean < 0.2
     gains = optimizer.gains([{"x": 0.5, "y": 0.05}, {"x": 0.9, "y": 0.9}])
@@ -92,7 +92,7 @@ def test_an_optimum_behind_a_verdict_is_found(tasks):
 
 
 @pytest.mark.parametrize("name", [n for n in ACQUISITIONS if n != "rs"])
-def test_every_method_works_with_verdicts(name):
+def test_every_method_works_with_outcomes(name):
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["works", "c <= 1"])
     optimizer = cm.Optimizer(
         problem, name, cm.Model(hyperparameters="map"), seed=0, rationality="batch"
@@ -105,7 +105,7 @@ def test_every_method_works_with_verdicts(name):
     assert all(decision.warnings == () for decision in optimizer.decisions)
 
 
-def test_partial_updates_see_new_verdicts():
+def test_partial_updates_see_new_outcomes():
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["works"])
     optimizer = cm.Optimizer(problem, model=cm.Model(hyperparameters="map"), seed=0, rationality=0)
     for _ in range(12):
@@ -119,7 +119,7 @@ def test_partial_updates_see_new_verdicts():
 
 
 @pytest.mark.parametrize("value", [0.7, "yes", (True, 0.1), 2])
-def test_a_verdict_is_true_or_false(value):
+def test_a_outcome_is_true_or_false(value):
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["works"])
     optimizer = cm.Optimizer(problem)
     job = optimizer.ask()

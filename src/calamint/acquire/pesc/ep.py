@@ -1,5 +1,5 @@
-"""EP in difference space: Gaussian sites that stand for "x* is the solution" (the paper's
-appendices A and B).
+"""EP in difference space: Gaussian sites that stand for "x* is the solution" (Hernández-Lobato
+et al. 2016, appendices A and B).
 
 The factor Ψ(z) touches the objective only through g = f(z) − f(x*), so its site is a scalar on g.
 The constraints have scalar sites on c_k(z) and, for Γ, on c_k(x*). Every block is then "Gaussian

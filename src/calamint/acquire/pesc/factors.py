@@ -9,7 +9,8 @@
 | | `weight` | R = Φ(−α) Π P_k / Z, minus ∂ log Z/∂ log P_k, the same for every k |
 | ρ, κ | `rho_c`, … | first and minus second derivative of log Z in a cavity mean |
 
-These are the formulas of the paper's appendix A for any interval, with its misprints mended.
+These are the formulas of Hernández-Lobato et al. 2016, appendix A, for any interval, with misprints
+corrected.
 """
 
 from dataclasses import dataclass

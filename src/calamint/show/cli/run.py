@@ -29,7 +29,9 @@ def init(
     ] = None,
     rationality: Annotated[
         str | None,
-        typer.Option(help="Share of the time that full updates may take, 'inf' or 'batch'."),
+        typer.Option(
+            help="Time of full updates relative to the time between them, 'inf' or 'batch'."
+        ),
     ] = None,
     initial: Annotated[int | None, typer.Option(help="Inputs of the initial design.")] = None,
     fantasies: Annotated[
