@@ -1,8 +1,8 @@
 """How functions are measured: tasks, the resources they run on, and what graph that makes.
 
 Functions belong to tasks, tasks run on resources, and resources have capacities (Hernández-Lobato
-et al. 2016, section 3). A task may measure several functions (they are coupled), a function may be measured by
-several tasks, and a task may need several resources at once.
+et al. 2016, section 3). A task may measure several functions (they are coupled), a function may be
+measured by several tasks, and a task may need several resources at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence

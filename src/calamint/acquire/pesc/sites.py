@@ -1,10 +1,10 @@
 """Where "not better than x*" is imposed.
 
-Hernández-Lobato et al. (2016) take the inputs at which the objective was measured. If these are few,
-the conditioning is weak, and weaker for the objective than for the constraints, so that tasks would be valued
-wrongly. By default inputs of all measurements count, and witness points join them: other solutions,
-and points that fill space. Two factors that say the same would count twice, so points keep their
-distance.
+Hernández-Lobato et al. (2016) take the inputs at which the objective was measured. If these are
+few, the conditioning is weak, and weaker for the objective than for the constraints, so that tasks
+would be valued wrongly. By default inputs of all measurements count, and witness points join them:
+other solutions, and points that fill space. Two factors that say the same would count twice, so
+points keep their distance.
 
 | paper | code | shape | meaning |
 |---|---|---|---|
