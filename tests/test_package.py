@@ -27,3 +27,16 @@ def test_importing_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_the_status_of_a_study_loads_no_models(tmp_path):
+    storage = f"sqlite:///{tmp_path}/study.db"
+    problem = calamint.Problem({"x": calamint.Real(0, 1)}, minimize="f")
+    calamint.Study(problem, storage).database.close()
+    code = (
+        "import sys; from calamint.show.cli.app import app; import calamint.show.cli.status;"
+        f"app(['status', '--storage', {storage!r}], standalone_mode=False);"
+        "print('loaded:', *(m for m in ('scipy', 'calamint.model') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("loaded:")

@@ -59,7 +59,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("hyperparameters", ["sampled", "map", "ml"])
+@pytest.mark.parametrize("hyperparameters", ["sampled", "map", "mle"])
 @pytest.mark.parametrize("noise", [None, 0.0])
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_never_raise(case, noise, hyperparameters):

@@ -33,7 +33,7 @@ class Model:
 
     Attributes:
         kernel: "matern52", "matern32" or "se".
-        hyperparameters: "sampled" (M draws from their posterior), "map" (their mode) or "ml"
+        hyperparameters: "sampled" (M draws from their posterior), "map" (their mode) or "mle"
             (maximum marginal likelihood).
         samples: M, the number of hyper-parameter samples.
         lengthscale: Fixed, in unit-cube units: one number, or one for each parameter.
@@ -45,7 +45,7 @@ class Model:
     """
 
     kernel: str | Mapping[str, str] = "matern52"
-    hyperparameters: Literal["sampled", "map", "ml"] = "sampled"
+    hyperparameters: Literal["sampled", "map", "mle"] = "sampled"
     samples: int = 10
     lengthscale: PerFunctionAndParameter | None = None
     amplitude: PerFunction | None = None
@@ -57,7 +57,7 @@ class Model:
         for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
             if not isinstance(name, str) or name not in KERNELS:
                 raise ProblemError(f"kernel is {name!r}: {did_you_mean(str(name), KERNELS)}")
-        allowed = ("sampled", "map", "ml")
+        allowed = ("sampled", "map", "mle")
         if self.hyperparameters not in allowed:
             raise ProblemError(
                 f"hyperparameters is {self.hyperparameters!r}:"

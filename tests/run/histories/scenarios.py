@@ -248,7 +248,7 @@ def intervals_with_errors() -> Scenario:
             "c": x * y + 0.02 * noise[1],
         }
 
-    model = cm.Model(kernel={"f": "se", "c": "matern32"}, hyperparameters="ml")
+    model = cm.Model(kernel={"f": "se", "c": "matern32"}, hyperparameters="mle")
     return Scenario(problem, measure, 14, {"model": model, "delta": 0.1})
 
 

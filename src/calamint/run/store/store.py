@@ -17,11 +17,11 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from sqlalchemy import Connection, Row, delete, insert
 
-from calamint.decide import Decision, FullUpdate, Recommendation, Settings, Suggestion
+from calamint.decide import Suggestion
 from calamint.errors import ResultError
 from calamint.problem import Problem
 from calamint.run.jobs import OPEN
@@ -29,6 +29,9 @@ from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.leases import expired_attempts, renew
 from calamint.run.store.rows import Measured, Rows
+
+if TYPE_CHECKING:  # reading a study's tables must not load the models
+    from calamint.decide import Decision, FullUpdate, Recommendation, Settings
 
 
 def write_problem(connection: Connection, study: int, problem: Problem) -> None:
@@ -72,7 +75,7 @@ class Store:
         self,
         database: Database,
         study: int,
-        settings: Settings,
+        settings: "Settings",
         now: Callable[[], float],
     ) -> None:
         self.database, self.study = database, study
@@ -84,12 +87,12 @@ class Store:
     def book(
         self,
         suggestion: Suggestion,
-        decision: Decision,
+        decision: "Decision",
         revision: int,
         free: Mapping[str, int] | None,
         owner: str,
         lease: float | None,
-        full: FullUpdate | None,
+        full: "FullUpdate | None",
     ) -> bool:
         """Make a job of a decision and start its first attempt; False if others came first.
 
@@ -249,7 +252,7 @@ class Store:
             self._rows.event(connection, "changed", detail=list(changes))
             return revision + 1
 
-    def save_recommendation(self, found: Recommendation, kind: str, sequence: int) -> None:
+    def save_recommendation(self, found: "Recommendation", kind: str, sequence: int) -> None:
         with self.database.write() as connection:
             connection.execute(
                 insert(schema.recommendations).values(
