@@ -146,7 +146,7 @@ def growth() -> list[str]:
             {
                 name: type(function)(
                     likelihoods[name].posterior(theta[name]),
-                    function.scaling,
+                    function.transform,
                     function.low,
                     function.high,
                 )
@@ -175,7 +175,7 @@ def _likelihood(data: dict[str, Data], surrogate: Surrogate, name: str) -> Gauss
     function = surrogate.functions[name]
     assert function.kernel is not None
     parameter_index = SOLVED.problem.space.parameter_index
-    return GaussianLikelihood(function.kernel, data[name], function.scaling, parameter_index)
+    return GaussianLikelihood(function.kernel, data[name], function.transform, parameter_index)
 
 
 def main() -> None:

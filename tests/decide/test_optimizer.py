@@ -504,9 +504,11 @@ class TestOptimize:
         )
         assert len(seen) == 16
         assert result.objective == pytest.approx(0.005, abs=1e-3)
-        assert result.confident
+        assert result.recommendation.confirmed
         assert result.params == result.recommendation.params
-        assert result.probability >= 0.95
+        assert measure(result.params)["c"] <= 1
+        assert result.believed.confident
+        assert result.believed.probability >= 0.95
         assert len(result.optimizer.history) == 16
 
     def test_a_plain_number_will_do_without_constraints(self):

@@ -130,8 +130,8 @@ def test_a_partial_update_is_close_to_a_full_one_with_the_same_solutions():
     for name, function in extended.functions.items():
         mean, variance = function.posterior.mean_variance(x)
         exact = after.functions[name]
-        scale = function.scaling.scale / exact.scaling.scale
-        shift = (function.scaling.offset - exact.scaling.offset) / exact.scaling.scale
+        scale = function.transform.scale / exact.transform.scale
+        shift = (function.transform.offset - exact.transform.offset) / exact.transform.scale
         mean_after, variance_after = exact.posterior.mean_variance(x)
         assert np.allclose(mean * scale + shift, mean_after, atol=0.02)
         assert np.allclose(variance * scale**2, variance_after, atol=0.02)

@@ -17,7 +17,7 @@ MEASURED = re.compile(
 )
 # Numbers that define something: defaults, settings of an experiment, known optima, versions.
 DEFINED = {
-    "README.md": {"3.11": "Python", "0.95": "1 − δ"},
+    "README.md": {"3.11": "Python", "95": "an interval"},
     "index.md": {"3.11": "Python"},
     "deciding.md": {
         "0.1": "an example of γ",

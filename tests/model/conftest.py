@@ -6,7 +6,7 @@ import pytest
 from calamint.model.data import Data
 from calamint.model.kernels import KERNELS
 from calamint.model.likelihood import GaussianLikelihood
-from calamint.model.transforms import Scaling
+from calamint.model.transforms import OutcomeTransform
 
 
 def likelihood(kernel="matern52", count=12, dimension=2, noise=0.0, seed=0, known=None):
@@ -15,7 +15,9 @@ def likelihood(kernel="matern52", count=12, dimension=2, noise=0.0, seed=0, know
     values = np.sin(5 * inputs).sum(1) + noise * rng.standard_normal(count)
     variances = np.full(count, np.nan) if known is None else np.full(count, known)
     data = Data(inputs, values, variances)
-    return GaussianLikelihood(KERNELS[kernel], data, Scaling(0.3, 1.2), np.arange(dimension))
+    return GaussianLikelihood(
+        KERNELS[kernel], data, OutcomeTransform(0.3, 1.2), np.arange(dimension)
+    )
 
 
 def thetas(dimension=2, count=3, seed=1, noise=-4.0):

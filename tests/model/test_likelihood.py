@@ -24,14 +24,14 @@ def dense_covariance(e, theta):
                     "matern52": (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
                 }[e.kernel.name]
             )
-    known = e.data.noise_variance / e.scaling.scale**2
+    known = e.data.noise_variance / e.transform.scale**2
     return matrix + np.diag(np.where(np.isnan(known), noise, known))
 
 
 def test_likelihood_is_the_normal_density_of_the_data(kernel_name):
     e = likelihood(kernel_name)
     theta = thetas()
-    targets = (e.data.values - e.scaling.offset) / e.scaling.scale
+    targets = (e.data.values - e.transform.offset) / e.transform.scale
     for row, value in zip(theta, e.log_likelihood(theta), strict=True):
         expected = multivariate_normal(
             np.full(len(targets), row[-1]), dense_covariance(e, row)
@@ -43,7 +43,7 @@ def test_likelihood_is_the_normal_density_of_the_data(kernel_name):
 def test_known_noise_replaces_the_learnt():
     e = likelihood(known=0.04)
     theta = thetas(count=1)[0]
-    targets = (e.data.values - e.scaling.offset) / e.scaling.scale
+    targets = (e.data.values - e.transform.offset) / e.transform.scale
     covariance = dense_covariance(e, theta)
     assert covariance[0, 0] == pytest.approx(np.exp(2 * theta[-3]) + 0.04 / 1.2**2)
     expected = multivariate_normal(np.full(len(targets), theta[-1]), covariance).logpdf(targets)

@@ -24,7 +24,7 @@ def dense_posterior(e, theta, x):
     count = len(e.data)
     joint = joint_covariance(e, theta, x)
     gain = np.linalg.solve(joint[:count, :count], joint[:count, count:]).T
-    targets = (e.data.values - e.scaling.offset) / e.scaling.scale
+    targets = (e.data.values - e.transform.offset) / e.transform.scale
     mean = theta[-1] + gain @ (targets - theta[-1])
     return mean, joint[count:, count:] - gain @ joint[:count, count:]
 
@@ -91,7 +91,7 @@ def test_appending_equals_refitting(kernel_name, known):
         e, data=Data(e.data.inputs[:-1], e.data.values[:-1], e.data.noise_variance[:-1])
     )
     short = fewer.posterior(theta)
-    noise = short.noise if known is None else np.full(3, known / e.scaling.scale**2)
+    noise = short.noise if known is None else np.full(3, known / e.transform.scale**2)
     grown = short.append(e.data.inputs[-1], np.full(3, e.targets[-1]), noise)
     whole = e.posterior(theta)
     assert np.allclose(grown.mean_variance(X), whole.mean_variance(X), rtol=1e-9, atol=1e-9)

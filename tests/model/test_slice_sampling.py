@@ -107,7 +107,7 @@ def test_warm_starts_from_other_data_forget_them():
         type(half.data)(
             half.data.inputs[:10], half.data.values[:10], half.data.noise_variance[:10]
         ),
-        half.scaling,
+        half.transform,
         half.parameter_index,
     )
     before = draw_samples(half, prior, 600, np.random.default_rng(0))

@@ -149,7 +149,7 @@ def test_a_dict_gives_values_by_function_and_the_rest_is_learnt():
     assert c.posterior.kernel.name == "se"
     assert f.posterior.kernel.name == "matern52"
     assert np.allclose(np.exp(c.posterior.theta[0, :2]), [0.2, 0.4])
-    assert f.posterior.noise[0] * f.scaling.scale**2 == pytest.approx(0.25)
+    assert f.posterior.noise[0] * f.transform.scale**2 == pytest.approx(0.25)
     assert not np.allclose(np.exp(f.posterior.theta[0, :2]), [0.2, 0.4])
 
 
@@ -158,7 +158,8 @@ def test_functions_may_be_measured_at_different_places_and_with_their_own_noise(
     c = data_of(INPUTS[5:20], smooth(INPUTS[5:20]))
     surrogate = fit(problem(), cm.Model(samples=3), {"f": f, "c": c}, RNG(0))
     noise = (
-        surrogate.functions["f"].posterior.data_noise * surrogate.functions["f"].scaling.scale ** 2
+        surrogate.functions["f"].posterior.data_noise
+        * surrogate.functions["f"].transform.scale ** 2
     )
     assert np.allclose(noise[:, 0], 0.01)
     assert np.allclose(noise[:, 2], 1.0)
@@ -192,8 +193,8 @@ def test_probability_is_the_mean_over_samples_of_the_product():
     for name, low, high in (("c", 0, np.inf), ("d", -np.inf, 1), ("e", -1, 1)):
         function = surrogate.functions[name]
         mean, variance = function.posterior.mean_variance(x)
-        mean = function.scaling.offset + function.scaling.scale * mean
-        std = function.scaling.scale * np.sqrt(variance)
+        mean = function.transform.offset + function.transform.scale * mean
+        std = function.transform.scale * np.sqrt(variance)
         product *= norm.cdf(high, mean, std) - norm.cdf(low, mean, std)
     assert np.allclose(feasibility.probability(surrogate, x), product.mean(0), rtol=1e-8)
 
@@ -222,7 +223,7 @@ def test_known_functions_are_exact_and_have_gradients():
     x = np.array([[0.49, 0.5], [0.51, 0.5]])
     assert np.allclose(feasibility.probability(surrogate, x), [0, 1], atol=1e-12)
     _, _, mean_gradient, _ = surrogate.functions["c"].posterior.mean_variance_gradient(x)
-    scale = surrogate.functions["c"].scaling.scale
+    scale = surrogate.functions["c"].transform.scale
     assert np.allclose(mean_gradient * scale, [1.0, 0.0], atol=1e-6)
     mean, std = surrogate.functions["c"].mixture(x)
     assert np.allclose(mean, [-0.01, 0.01])

@@ -151,7 +151,7 @@ Maximise accuracy over
 such that
   latency_ms <= 2.0
   memory_mb <= 64.0
-  converges passes (measured as pass or fail)
+  converges passes at a rate of at least one half (measured as pass or fail)
 
 A mixture of the paper's cases:
   train measures accuracy and converges together (coupled)

@@ -47,7 +47,7 @@ def test_settings_of_schema_0001_are_kept(storage):
     study = cm.Study.load(storage)
     assert study.settings.retries == 1  # two attempts
     assert study.settings.rationality == 0.3
-    assert study.settings.model == cm.Model(samples=3)
+    assert study.settings.model == cm.Model(samples=3, transform="none")
     assert study.settings.couple is False
 
 

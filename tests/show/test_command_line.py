@@ -119,7 +119,14 @@ def test_a_whole_optimisation_with_formats(call, tmp_path):
     assert status["evaluations"] == 3
     assert status["failed"] == 1
     best = json.loads(call("recommend", "-f", "json", "--delta", "0.5")[1])
-    assert set(best) == {"params", "objective", "probability", "confident"}
+    assert set(best) == {
+        "params",
+        "objective",
+        "probability",
+        "confident",
+        "interval",
+        "confirmed",
+    }
     assert "objective" in call("recommend", "--observed")[1]
     gains = json.loads(call("gains", "x=0.5", "kind=b", "n=3", "-f", "json")[1])
     assert [row["function"] for row in gains] == [

@@ -7,20 +7,26 @@ from calamint.show import demo
 
 def test_the_demo_runs_a_study_and_resumes_it(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    demo.main(["--evaluations", "12"])
+    demo.main(["--evaluations", "20"])
     shown = capsys.readouterr().out
     assert "entropy search with constraints" in shown
-    assert "12/12" in shown
+    assert "20/20" in shown
     assert "bits were expected" in shown
-    for word in ("expected objective", "probability of being feasible", "true answer", "0.599788"):
+    for word in (
+        "objective",
+        "confirmed",
+        "probability of being feasible",
+        "true answer",
+        "0.599788",
+    ):
         assert word in shown
     assert "sqlite:///runs/toy.db" in shown
     assert (tmp_path / "runs" / "toy.db").exists()
-    demo.main(["--evaluations", "14"])
+    demo.main(["--evaluations", "22"])
     shown = capsys.readouterr().out
-    assert "goes on after 12 evaluations" in shown
-    assert "14/14" in shown
-    assert "12/14" not in shown
+    assert "goes on after 20 evaluations" in shown
+    assert "22/22" in shown
+    assert "20/22" not in shown
 
 
 @pytest.mark.parametrize("count", ["0", "-3"])

@@ -7,6 +7,7 @@ from calamint.lazy import lazy_exports
 if TYPE_CHECKING:
     from calamint.decide.capacity import available_resources, free_capacity
     from calamint.decide.clock import Clock, VirtualClock
+    from calamint.decide.confirm import default_confirmations, tasks_to_measure_all
     from calamint.decide.decision import recompute_update
     from calamint.decide.optimize_function import Result, optimize
     from calamint.decide.optimizer import Optimizer
@@ -36,6 +37,7 @@ __all__ = [
     "Value",
     "VirtualClock",
     "available_resources",
+    "default_confirmations",
     "duration_of",
     "free_capacity",
     "optimize",
@@ -43,6 +45,7 @@ __all__ = [
     "read_values",
     "recompute_update",
     "simulate",
+    "tasks_to_measure_all",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -50,6 +53,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "capacity": ("free_capacity", "available_resources"),
         "clock": ("Clock", "VirtualClock"),
+        "confirm": ("default_confirmations", "tasks_to_measure_all"),
         "decision": ("recompute_update",),
         "optimize_function": ("Result", "optimize"),
         "optimizer": ("Optimizer",),

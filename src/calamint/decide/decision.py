@@ -19,7 +19,7 @@ from calamint.decide.design import design_point, initial_task
 from calamint.decide.failures import ModelledProblem, SuccessProbability, add_success_constraints
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
-from calamint.decide.records import DecisionKind, near_points
+from calamint.decide.records import Decision, DecisionKind, Suggestion, near_points
 from calamint.decide.select import COARSE, FINE, BestJob, Competitor, Effort, maximise
 from calamint.decide.settings import Settings
 from calamint.decide.state import FullUpdate, State, Update
@@ -32,7 +32,7 @@ from calamint.decide.update import (
     partial_update,
 )
 from calamint.model import Model, cost_model
-from calamint.problem import Problem
+from calamint.problem import Problem, Space
 
 
 @final
@@ -51,6 +51,26 @@ class Selection:
     bits: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def as_job(
+        self, number: int, space: Space, resources: tuple[str, ...]
+    ) -> tuple[Suggestion, Decision]:
+        """The job with its number and its resources."""
+        params = space.decode(self.point)
+        suggestion = Suggestion(
+            number,
+            self.task,
+            params,
+            resources,
+            bits=self.bits,
+            cost=self.cost,
+            scores=self.scores,
+            update=self.update,
+            decision_seconds=self.stage_seconds["total"],
+            warnings=self.warnings,
+            point=space.encode(params),
+        )
+        return suggestion, Decision(number, self.update, self.stage_seconds, self.warnings)
 
 
 @final

@@ -44,6 +44,7 @@ class Observations:
         times_blocked: How often in a row each task could not start for want of a resource.
         jobs: How many there were in all.
         version: Counts results.
+        confirming: The input that was last measured to confirm it.
     """
 
     data: Mapping[str, Data]
@@ -58,6 +59,7 @@ class Observations:
     times_blocked: Mapping[str, int] = field(default_factory=dict)
     jobs: int = 0
     version: int = 0
+    confirming: Params | None = None
 
     @staticmethod
     def none(problem: Problem) -> "Observations":
@@ -84,6 +86,8 @@ class Observations:
             free: How many more jobs each resource could take when tasks competed, if they did.
         """
         booked = self.enqueue(job)
+        if job.update == "confirm":
+            booked = replace(booked, confirming=job.params)
         if job.update == "initial":
             booked = replace(booked, design=self.design.give(job.task, job.number))
         if job.update == "retry":

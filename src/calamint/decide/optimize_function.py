@@ -6,6 +6,7 @@ from typing import Any, final
 
 from calamint.acquire import Acquisition
 from calamint.checks import check_integer
+from calamint.decide.confirm import default_confirmations
 from calamint.decide.optimizer import Optimizer
 from calamint.decide.records import Recommendation, Suggestion
 from calamint.errors import ProblemError, ResultError
@@ -21,9 +22,16 @@ _HOPELESS = 3
 @final
 @dataclass(frozen=True)
 class Result:
-    """What `optimize` found; `optimizer` has everything that was measured and can go on."""
+    """What `optimize` found.
+
+    Attributes:
+        recommendation: The best confirmed input, if there is one; else the best by the model.
+        believed: The best input by the model, measured or not.
+        optimizer: Has everything that was measured, and can go on.
+    """
 
     recommendation: Recommendation
+    believed: Recommendation
     optimizer: Optimizer
 
     @property
@@ -54,6 +62,7 @@ def optimize(
     acquisition: str | Acquisition = "pesc",
     model: Model | None = None,
     seed: int = 0,
+    confirm: int | None = None,
     callback: Callable[[Suggestion, Mapping[str, Any]], None] | None = None,
 ) -> Result:
     """Evaluate a function where it is most useful, and recommend an input.
@@ -72,6 +81,8 @@ def optimize(
         acquisition: The acquisition function, by name or with settings.
         model: How functions are modelled.
         seed: The random seed.
+        confirm: How many of the evaluations, the last ones, go to the recommended input; by default
+            up to three, and no more than an eighth.
         callback: Called with every suggestion and its values; an exception in it ends the search.
 
     Returns:
@@ -89,9 +100,14 @@ def optimize(
         )
     check_integer(evaluations, "evaluations", 1)
     optimizer = Optimizer(problem, acquisition, model, seed)
+    if confirm is None:
+        confirm = default_confirmations(problem, evaluations)
+    check_integer(confirm, "confirm", 0)
     last: Exception | None = None
-    for _ in range(evaluations):
-        suggestion = optimizer.ask()
+    for left in range(evaluations, 0, -1):
+        suggestion = optimizer.confirm() if left <= confirm else None
+        if suggestion is None:
+            suggestion = optimizer.ask()
         assert suggestion is not None  # one place, and nothing is pending
         try:
             values = function(dict(suggestion.params))
@@ -115,4 +131,5 @@ def optimize(
             callback(suggestion, values)  # type: ignore[arg-type]
     if not optimizer.history and last is not None:
         raise last
-    return Result(optimizer.recommend(), optimizer)
+    believed, observed = optimizer.recommend(), optimizer.recommend(kind="observed")
+    return Result(observed if observed.confirmed else believed, believed, optimizer)

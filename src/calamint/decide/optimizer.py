@@ -15,6 +15,7 @@ from calamint.acquire import Acquisition, AcquisitionFunction, Information
 from calamint.arrays import Array
 from calamint.decide.capacity import competing_tasks, free_capacity
 from calamint.decide.clock import Clock
+from calamint.decide.confirm import next_confirmation
 from calamint.decide.decision import decide
 from calamint.decide.observations import Observations
 from calamint.decide.queries import Prediction, Query
@@ -152,6 +153,37 @@ class Optimizer:
         times_blocked = self.observations.times_blocked
         return competing_tasks(self.problem.graph, free, times_blocked, resource, task)
 
+    def confirm(self) -> Suggestion | None:
+        """Book a job that measures the recommended input, by a task that has not measured it.
+
+        Tell its result, and call this again until it returns None. If a limit is not met, the next
+        call is about the recommendation that the model moves to.
+
+        Returns:
+            The job, with its resources booked; None if the recommendation is confirmed, or what is
+            missing there is pending or cannot start now.
+        """
+        free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
+        decided = self.decide_confirmation(free)
+        if decided is None:
+            return None
+        self.book(*decided, None)
+        return decided[1]
+
+    def decide_confirmation(
+        self, free: Mapping[str, int]
+    ) -> tuple[State, Suggestion, Decision] | None:
+        """The job that `confirm` would book; nothing is changed until `book`.
+
+        Args:
+            free: How many more jobs each resource can take.
+        """
+        if not self.observations.history:
+            return None
+        self.clock.start()
+        found = next_confirmation(self.query(), free, self.clock)
+        return None if found is None else (self.state, *found)
+
     def decide(
         self, competing: Mapping[str, tuple[str, ...]]
     ) -> tuple[State, Suggestion, Decision]:
@@ -171,22 +203,7 @@ class Optimizer:
             rng,
             self.clock,
         )
-        params = self.problem.space.decode(selected.point)
-        suggestion = Suggestion(
-            number,
-            selected.task,
-            params,
-            competing[selected.task],
-            bits=selected.bits,
-            cost=selected.cost,
-            scores=selected.scores,
-            update=selected.update,
-            decision_seconds=selected.stage_seconds["total"],
-            warnings=selected.warnings,
-            point=self.problem.space.encode(params),
-        )
-        decision = Decision(number, selected.update, selected.stage_seconds, selected.warnings)
-        return state, suggestion, decision
+        return state, *selected.as_job(number, self.problem.space, competing[selected.task])
 
     def book(
         self,
@@ -360,8 +377,9 @@ class Optimizer:
             delta: The accepted probability of being infeasible; that of the settings by default.
             kind: "believed": the lowest expected objective in the whole space such that all limits
                 are met with probability 1 − delta; or the most probably feasible input, with
-                `confident=False`. "observed": the best measured input that met all limits when
-                measured.
+                `confident=False`. "observed": the best input, by the model, at which every
+                function was measured and every limit met; what different tasks measured at one
+                input is joined, and replicates are averaged.
 
         Returns:
             The input, its expected objective and its probability of being feasible.

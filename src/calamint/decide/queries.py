@@ -18,9 +18,10 @@ from calamint.decide.clock import Clock
 from calamint.decide.decision import gains_in_bits
 from calamint.decide.failures import ModelledProblem, add_success_constraints
 from calamint.decide.fallback import first_success
+from calamint.decide.measured import input_key, measured_inputs
 from calamint.decide.observations import Observations
 from calamint.decide.recommend import constrained_optimum
-from calamint.decide.records import Recommendation, met, near_points, rank
+from calamint.decide.records import Recommendation, near_points
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
 from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_attempts
@@ -28,15 +29,36 @@ from calamint.errors import CalamintError, ProblemError, ResultError
 from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
 
+_LEVELS = np.array([0.025, 0.5, 0.975])
+
 
 @final
 @dataclass(frozen=True)
 class FunctionPrediction:
-    """One function at one input, noise-free, in the user's units."""
+    """One function at one input, noise-free, in the user's units.
+
+    Attributes:
+        mean: Of a binary constraint, the probability that an outcome passes.
+        std: The standard deviation.
+        probability: Of meeting its limits; None for the objective.
+        median: Half of the probability lies below; mean and median differ on a curved scale.
+        interval: Contains the value with a probability of 95 %.
+    """
 
     mean: float
     std: float
-    probability: float | None  # of meeting its limits; None for the objective
+    probability: float | None
+    median: float
+    interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        within = (
+            ""
+            if self.probability is None
+            else f", within its limits with probability {self.probability:.3g}"
+        )
+        return f"{self.median:.6g} (95 %: {low:.6g} to {high:.6g}){within}"
 
 
 @final
@@ -53,6 +75,10 @@ class Prediction:
                 f"the prediction has no {name!r}: {did_you_mean(name, self.functions)}"
             )
         return self.functions[name]
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {function}" for name, function in self.functions.items()]
+        return "\n".join([*lines, f"feasible with probability {self.probability:.3g}"])
 
     def __iter__(self) -> Iterator[str]:
         """The names of the functions."""
@@ -116,7 +142,8 @@ class Query:
             probability = None
             if name != stated.objective.name:
                 probability = float(feasibility.probability_of(surrogate, name, point)[0])
-            functions[name] = FunctionPrediction(mean, std, probability)
+            low, median, high = map(float, function.quantiles(point, _LEVELS)[0])
+            functions[name] = FunctionPrediction(mean, std, probability, median, (low, high))
         return Prediction(functions, float(feasibility.probability(surrogate, point)[0]))
 
     @single_threaded
@@ -156,37 +183,50 @@ class Query:
         stated = self.modelled.original
         near = near_points(stated, self.observations.history)
         optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
-        objective = self.surrogate.objective.scaling.to_user(np.array(optimum.objective))
+        objective = self.surrogate.objective.transform.to_user(np.array(optimum.objective))
+        params = stated.space.decode(optimum.point)
+        here = measured_inputs(stated, self.observations.history).get(input_key(params))
         return Recommendation(
-            stated.space.decode(optimum.point),
+            params,
             float(objective),
             optimum.probability,
             optimum.confident,
+            self._interval(optimum.point),
+            here is not None and here.confirmed(stated),
         )
 
+    def _interval(self, point: Array) -> tuple[float, float]:
+        low, _, high = map(float, self.surrogate.objective.quantiles(point[None], _LEVELS)[0])
+        return low, high
+
     def _best_observed(self, delta: float) -> Recommendation:
-        stated, history = self.modelled.original, self.observations.history
+        """The confirmed input with the best posterior; without one, the most probably feasible."""
+        stated = self.modelled.original
         name = stated.objective.name
-        if not history:
+        inputs = list(measured_inputs(stated, self.observations.history).values())
+        if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
-        points = np.array([record.point for record in history])
+        points = np.array([each.point for each in inputs])
         log_probability = feasibility.log_probability(self.surrogate, points)
-        whole = [
-            index
-            for index, record in enumerate(history)
-            if met(stated, record) and (name in record.values or name in stated.known)
-        ]
-        if whole:
-            best = min(whole, key=lambda index: rank(stated, history[index])[1])
+        confirmed = [index for index, each in enumerate(inputs) if each.confirmed(stated)]
+        if confirmed:
+            expected = self.surrogate.expected_objective(points[confirmed])
+            best = confirmed[int(np.argmin(expected))]
         else:
             best = int(np.argmax(log_probability))
-        record = history[best]
-        value = record.values.get(name)
+        found = inputs[best]
+        value = found.values.get(name)
         if value is None:
-            value = self.predict(record.params)[name].mean
+            value = self.predict(found.params)[name].median
         probability = math.exp(log_probability[best])
-        confident = bool(whole) and probability >= 1 - delta
-        return Recommendation(record.params, value, probability, confident)
+        return Recommendation(
+            found.params,
+            value,
+            probability,
+            bool(confirmed) and probability >= 1 - delta,
+            self._interval(found.point),
+            bool(confirmed),
+        )
 
 
 def _encode_points(problem: Problem, points: Any) -> Array:

@@ -11,7 +11,9 @@ from calamint.arrays import Array
 from calamint.problem import Params, Problem
 
 # How a job came to be suggested.
-DecisionKind = Literal["initial", "full", "partial", "random", "retry", "fallback", "enqueued"]
+DecisionKind = Literal[
+    "initial", "full", "partial", "random", "retry", "fallback", "enqueued", "confirm"
+]
 
 
 @final
@@ -112,22 +114,30 @@ class Recommendation:
     """Where the constrained optimum is expected to be.
 
     Attributes:
-        objective: Expected, in the user's units.
+        objective: The median under the model, or what was measured, in the user's units.
         probability: That all limits are met there.
         confident: Whether that probability reaches the 1 − δ that was asked for.
+        interval: Contains the objective with a probability of 95 %.
+        confirmed: Whether every function was measured there and every limit was met.
     """
 
     params: Params
     objective: float
     probability: float
     confident: bool
+    interval: tuple[float, float] | None = None
+    confirmed: bool = False
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
-        doubt = "" if self.confident else ", less than asked for"
+        doubt = "" if self.confident or self.confirmed else ", less than asked for"
+        within = ""
+        if self.interval is not None:
+            within = f" (95 %: {self.interval[0]:.6g} to {self.interval[1]:.6g})"
+        seen = "; confirmed: measured, and every limit met" if self.confirmed else ""
         return (
-            f"{inputs}: objective {self.objective:.6g},"
-            f" feasible with probability {self.probability:.3g}{doubt}"
+            f"{inputs}: objective {self.objective:.6g}{within},"
+            f" feasible with probability {self.probability:.3g}{doubt}{seen}"
         )
 
 

@@ -127,7 +127,8 @@ class Settings:
                 **content,
                 "rationality": math.inf if rationality == "inf" else rationality,
                 "acquisition": _stored_acquisition(content["acquisition"]),
-                "model": Model(**content["model"]),
+                # Studies of earlier versions modelled values as they were.
+                "model": Model(**{"transform": "none", **content["model"]}),
             }
         )
 

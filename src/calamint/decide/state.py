@@ -133,6 +133,8 @@ def _write(start: FunctionHyperparameters) -> dict[str, Any] | None:
         name: {
             "theta": [[float(v) if math.isfinite(v) else None for v in row] for row in found.theta],
             "measured": found.measured,
+            "transform": found.transform,
+            "chosen_at": found.chosen_at,
         }
         for name, found in start.items()
     }
@@ -145,6 +147,8 @@ def _read(content: Mapping[str, Any] | None) -> FunctionHyperparameters:
         name: Hyperparameters(
             np.array([[-math.inf if v is None else v for v in row] for row in entry["theta"]]),
             entry["measured"],
+            entry.get("transform"),  # studies of earlier versions have none
+            entry.get("chosen_at", 0),
         )
         for name, entry in content.items()
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calamint.model.known_function import check_known_functions
     from calamint.model.protocol import CrossMoments, FunctionPosterior, Joint, SamplePaths
     from calamint.model.surrogate import FunctionSurrogate, Surrogate
-    from calamint.model.transforms import Scaling
+    from calamint.model.transforms import OutcomeTransform
 
 __all__ = [
     "SHORTEST",
@@ -34,8 +34,8 @@ __all__ = [
     "Hyperparameters",
     "Joint",
     "Model",
+    "OutcomeTransform",
     "SamplePaths",
-    "Scaling",
     "Surrogate",
     "bivariate_cdf",
     "bivariate_interval_probability",
@@ -68,7 +68,7 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "known_function": ("check_known_functions",),
         "protocol": ("CrossMoments", "Joint", "FunctionPosterior", "SamplePaths"),
-        "transforms": ("Scaling",),
+        "transforms": ("OutcomeTransform",),
     },
     whole=("feasibility",),
 )

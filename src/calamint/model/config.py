@@ -9,10 +9,9 @@ import numpy as np
 
 from calamint.checks import check_integer, did_you_mean, finite
 from calamint.errors import ProblemError
-from calamint.model.data import Data
 from calamint.model.hyperparameters import AMPLITUDE, LENGTHSCALES, MEAN, NOISE, Prior
 from calamint.model.kernels import KERNELS, Kernel
-from calamint.model.transforms import Scaling, standardise
+from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
 # Ranges in which the computations stay finite; a noise variance of zero is allowed.
@@ -21,6 +20,8 @@ _ALLOWED_RANGES = (
     ("amplitude", 1e-100, 1e100),
     ("noise_variance", 0.0, 1e200),
 )
+
+TRANSFORMS = ("auto", "none", "log", "logit", "asinh")
 
 PerFunction = float | Mapping[str, float]
 PerFunctionAndParameter = float | Sequence[float] | Mapping[str, float | Sequence[float]]
@@ -40,6 +41,8 @@ class Model:
         amplitude: Fixed, a standard deviation in the function's own units; with it, values are not
             standardised and the prior mean is zero.
         noise_variance: Fixed, a variance in the function's own units; 0 is noise-free.
+        transform: The scale on which a function is modelled: "auto" (chosen by likelihood),
+            "none", "log", "logit" or "asinh". A fixed amplitude or noise implies "none".
 
     What is not fixed is learnt. A dict gives values for some functions by name.
     """
@@ -50,6 +53,7 @@ class Model:
     lengthscale: PerFunctionAndParameter | None = None
     amplitude: PerFunction | None = None
     noise_variance: PerFunction | None = None
+    transform: str | Mapping[str, str] = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, str | Mapping):
@@ -57,6 +61,13 @@ class Model:
         for name in [self.kernel] if isinstance(self.kernel, str) else self.kernel.values():
             if not isinstance(name, str) or name not in KERNELS:
                 raise ProblemError(f"kernel is {name!r}: {did_you_mean(str(name), KERNELS)}")
+        if not isinstance(self.transform, str | Mapping):
+            raise ProblemError(f"transform is {self.transform!r}: {did_you_mean('', TRANSFORMS)}")
+        for name in (
+            [self.transform] if isinstance(self.transform, str) else self.transform.values()
+        ):
+            if not isinstance(name, str) or name not in TRANSFORMS:
+                raise ProblemError(f"transform is {name!r}: {did_you_mean(str(name), TRANSFORMS)}")
         allowed = ("sampled", "map", "mle")
         if self.hyperparameters not in allowed:
             raise ProblemError(
@@ -102,17 +113,20 @@ class Model:
         """The kernel of a function."""
         return KERNELS[_for_function(self.kernel, name) or "matern52"]  # type: ignore[index]
 
-    def scaling_of(self, name: str, data: Data, low: float, high: float, sign: float) -> Scaling:
-        """How values are scaled: standardised, or only signed if the amplitude is fixed.
+    def transform_of(self, name: str) -> str:
+        """The transform of a function by name; a fixed amplitude or noise implies none."""
+        fixed = _for_function(self.amplitude, name), _for_function(self.noise_variance, name)
+        if fixed != (None, None):
+            return "none"
+        return str(_for_function(self.transform, name) or "auto")
 
-        Args:
-            sign: −1 for an objective that is maximised.
-        """
-        if _for_function(self.amplitude, name) is not None:
-            return Scaling(0.0, sign)
-        return standardise(data.values, low, high, sign)
+    def amplitude_is_fixed(self, name: str) -> bool:
+        """Whether values are only signed, and not standardised."""
+        return _for_function(self.amplitude, name) is not None
 
-    def prior_of(self, name: str, parameters: int, scaling: Scaling, binary: bool = False) -> Prior:
+    def prior_of(
+        self, name: str, parameters: int, transform: OutcomeTransform, binary: bool = False
+    ) -> Prior:
         """The prior over hyper-parameters, with the user's fixed values.
 
         The latent function of a binary constraint has no noise.
@@ -127,7 +141,7 @@ class Model:
             fixed[AMPLITUDE] = math.log(amplitude)  # type: ignore[arg-type]
             fixed[MEAN] = 0.0
         if noise is not None:
-            scaled = float(scaling.variance_to_model(noise))  # type: ignore[arg-type]
+            scaled = float(transform.variance_to_model(np.zeros(1), np.array([noise]))[0])
             fixed[NOISE] = math.log(scaled) if scaled > 0 else -math.inf
         if binary:
             fixed[NOISE] = -math.inf

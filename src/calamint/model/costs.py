@@ -17,7 +17,7 @@ from calamint.model.known_function import call_user_function, central_difference
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.map_estimate import most_probable
 from calamint.model.posterior import GPPosterior
-from calamint.model.transforms import Scaling
+from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem, Space
 
 # Seconds; no job is faster, and no duration is predicted to be shorter.
@@ -91,7 +91,7 @@ class DurationModel(CostModel):
     """
 
     posterior: GPPosterior
-    scaling: Scaling
+    transform: OutcomeTransform
     space: Space
 
     @staticmethod
@@ -99,28 +99,28 @@ class DurationModel(CostModel):
         """durations  log seconds of finished jobs"""
         offset = float(np.mean(durations.values)) if len(durations) else 0.0
         # A factor of two is a usual spread; the amplitude is learnt from there.
-        scaling = Scaling(offset, float(np.log(2)))
+        transform = OutcomeTransform(offset, float(np.log(2)))
         likelihood = GaussianLikelihood(
-            KERNELS["matern52"], durations, scaling, space.parameter_index
+            KERNELS["matern52"], durations, transform, space.parameter_index
         )
         theta = most_probable(likelihood, Prior.standard(len(space)), rng)
-        return DurationModel(likelihood.posterior(theta[None]), scaling, space)
+        return DurationModel(likelihood.posterior(theta[None]), transform, space)
 
     def extended(self, durations: Data) -> "DurationModel":
         posterior = self.posterior
         for index in range(len(posterior.inputs), len(durations)):
-            value = self.scaling.to_model(durations.values[index : index + 1])
+            value = self.transform.to_model(durations.values[index : index + 1])
             posterior = posterior.append(durations.inputs[index], value, posterior.noise)
         return replace(self, posterior=posterior)
 
     def value(self, x: Array) -> Array:
-        logs = self.scaling.to_user(self.posterior.mean_variance(x)[0][0])
+        logs = self.transform.to_user(self.posterior.mean_variance(x)[0][0])
         return np.maximum(np.exp(logs), SHORTEST)
 
     def value_gradient(self, x: Array) -> tuple[Array, Array]:
         mean, _, mean_gradient, _ = self.posterior.mean_variance_gradient(x)
-        seconds = np.exp(self.scaling.to_user(mean[0]))
-        derivatives = self.scaling.scale * mean_gradient[0]
+        seconds = np.exp(self.transform.to_user(mean[0]))
+        derivatives = self.transform.scale * mean_gradient[0]
         moving = (seconds > SHORTEST)[:, None] & self.space.continuous
         return np.maximum(seconds, SHORTEST), np.where(moving, seconds[:, None] * derivatives, 0.0)
 

@@ -14,7 +14,8 @@ from calamint.model.map_estimate import most_probable
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.slice_sampling import FEW_STEPS, draw_samples
 from calamint.model.surrogate import FunctionSurrogate, Surrogate
-from calamint.model.transforms import Scaling
+from calamint.model.transform_choice import Target, choose_transform, fixed_transform
+from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
 
@@ -46,7 +47,7 @@ def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionSu
     low, high = problem.limits_of(name)
     samples = model.samples if model.hyperparameters == "sampled" else 1
     known = KnownFunction.of(problem.known[name], problem.space, samples, sign, low, high)
-    return FunctionSurrogate(known, known.scaling, *known.scaling.limits(low, high))
+    return FunctionSurrogate(known, known.transform, *known.transform.limits(low, high))
 
 
 def _fitted(
@@ -62,20 +63,34 @@ def _fitted(
     kernel, parameter_index = model.kernel_of(name), problem.space.parameter_index
     binary = name in problem.binary
     likelihood: Likelihood
+    chosen: tuple[str | None, int] = (None, 0)
+    requested = "none" if binary else model.transform_of(name)
+    target = Target(low, high, sign, name == problem.objective.name)
     if binary:
-        scaling = Scaling()
+        transform = OutcomeTransform()
+    elif model.amplitude_is_fixed(name):
+        transform = OutcomeTransform(0.0, sign)
+    elif requested == "auto":
+        prior = model.prior_of(name, len(problem.space), OutcomeTransform())
+        choosing = rng.spawn(1)[0]  # the stream of the sampler is the same without it
+        transform, chosen = choose_transform(
+            kernel, data, parameter_index, prior, target, before, choosing
+        )
+    else:
+        transform = fixed_transform(requested, data, target)
+    if binary:
         likelihood = ProbitLikelihood(kernel, data, parameter_index)
     else:
-        scaling = model.scaling_of(name, data, low, high, sign)
-        likelihood = GaussianLikelihood(kernel, data, scaling, parameter_index)
-    prior = model.prior_of(name, len(problem.space), scaling, binary)
+        likelihood = GaussianLikelihood(kernel, data, transform, parameter_index)
+    prior = model.prior_of(name, len(problem.space), transform, binary)
     theta = _hyperparameters(model, likelihood, prior, rng, before)
     return FunctionSurrogate(
         likelihood.posterior(theta),
-        scaling,
-        *scaling.limits(low, high),
+        transform,
+        *transform.limits(low, high),
         kernel=kernel,
         binary=binary,
+        chosen=chosen,
     )
 
 

@@ -44,10 +44,19 @@ MEAN_SPREAD = 1.0
 @final
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What fitting found for one function: θ (M, P + 3), after `measured` measurements of it."""
+    """What fitting found for one function.
+
+    Attributes:
+        theta: (M, P + 3)
+        measured: The number of its measurements.
+        transform: The name of the transform that was chosen; None if the user named one.
+        chosen_at: The number of measurements when it was last chosen.
+    """
 
     theta: Array
     measured: int
+    transform: str | None = None
+    chosen_at: int = 0
 
 
 @final

@@ -19,7 +19,7 @@ variance follow from ∂P/∂v = ½ ∂²P/∂m².
 import math
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from calamint.arrays import Array
 from calamint.model.kernels import LOG_2PI
@@ -40,6 +40,18 @@ def probit_score(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     spread = np.sqrt(1 + variance)
     t = mean / spread
     return t, 1 / spread, -0.5 * t / (1 + variance)
+
+
+def mixture_quantiles(mean: Array, std: Array, levels: Array) -> Array:
+    """Equally weighted normal variables (M, n), levels (q,) -> quantiles (n, q), by bisection."""
+    reach = 10 * std
+    low = np.repeat((mean - reach).min(0)[:, None], len(levels), axis=1)
+    high = np.repeat((mean + reach).max(0)[:, None], len(levels), axis=1)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = ndtr((middle - mean[..., None]) / std[..., None]).mean(0) < levels
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
 
 
 def log_probability(mean: Array, variance: Array, low: float, high: float) -> Array:

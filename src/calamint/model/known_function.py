@@ -10,7 +10,7 @@ from calamint.arrays import Array, Index
 from calamint.checks import finite
 from calamint.errors import ProblemError
 from calamint.model.protocol import CrossMoments
-from calamint.model.transforms import Scaling, standardise
+from calamint.model.transforms import OutcomeTransform, standardise
 from calamint.problem import Params, Problem, Space
 
 # In place of zero variance, in standardised units: formulas divide by the standard deviation.
@@ -28,7 +28,7 @@ class KnownFunction:
 
     function: Callable[[Params], float]
     space: Space
-    scaling: Scaling
+    transform: OutcomeTransform
     samples: int
 
     @staticmethod
@@ -77,7 +77,7 @@ class KnownFunction:
     def values(self, x: Array) -> Array:
         """(n, D) -> (n,)"""
         raw = [_evaluate(self.function, self.space.decode(point)) for point in x]
-        return self.scaling.to_model(np.array(raw))
+        return self.transform.to_model(np.array(raw))
 
     def gradient(self, x: Array) -> Array:
         """(n, D) -> (n, D)"""

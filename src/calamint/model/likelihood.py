@@ -35,7 +35,7 @@ from calamint.model.hyperparameters import (
 )
 from calamint.model.kernels import LOG_2PI, Kernel, squared_differences
 from calamint.model.posterior import GPPosterior
-from calamint.model.transforms import Scaling
+from calamint.model.transforms import OutcomeTransform
 
 
 class Likelihood(Protocol):
@@ -64,18 +64,18 @@ class GaussianLikelihood:
 
     kernel: Kernel
     data: Data
-    scaling: Scaling
+    transform: OutcomeTransform
     parameter_index: Index
 
     @cached_property
     def targets(self) -> Array:
         """(N,) standardised values."""
-        return self.scaling.to_model(self.data.values)
+        return self.transform.to_model(self.data.values)
 
     @cached_property
     def known_noise(self) -> Array:
         """(N,) standardised noise variances, NaN where they are to be learnt."""
-        return self.scaling.variance_to_model(self.data.noise_variance)
+        return self.transform.variance_to_model(self.data.values, self.data.noise_variance)
 
     @cached_property
     def squares(self) -> Array:

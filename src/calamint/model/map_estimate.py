@@ -8,6 +8,7 @@
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,6 +26,47 @@ def log_posterior(likelihood: Likelihood, prior: Prior, theta: Array) -> Array:
     if inside.any():
         density[inside] += likelihood.log_likelihood(theta[inside])
     return density
+
+
+def _loss(
+    likelihood: Likelihood, prior: Prior, use_prior: bool
+) -> Callable[[Array], tuple[float, Array]]:
+    """−log posterior and its gradient, of free entries in units of the prior's spread (F,)."""
+    centre, spread = prior.centre[prior.free], prior.spread[prior.free]
+
+    def loss(scaled: Array) -> tuple[float, Array]:
+        theta = prior.complete(centre + spread * scaled)
+        value, gradient = likelihood.log_likelihood_gradient(theta)
+        derivative = spread * gradient[prior.free]
+        if use_prior:
+            value -= 0.5 * float(scaled @ scaled)
+            derivative -= scaled
+        return -value, -derivative
+
+    return loss
+
+
+def refined(
+    likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int = 20
+) -> tuple[Array, float]:
+    """A few steps uphill from θ (P + 3,): where they end, and the log posterior there."""
+    from scipy.optimize import minimize
+
+    centre, spread = prior.centre[prior.free], prior.spread[prior.free]
+    if not prior.free.any():
+        return theta, float(log_posterior(likelihood, prior, theta[None])[0])
+    bounds = (np.stack([prior.low, prior.high], axis=-1)[prior.free] - centre[:, None]) / spread[
+        :, None
+    ]
+    result = minimize(
+        _loss(likelihood, prior, use_prior=True),
+        (theta[prior.free] - centre) / spread,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxfun": evaluations, "ftol": 1e-4},
+    )
+    return prior.complete(centre + spread * result.x), -float(result.fun)
 
 
 def most_probable(
@@ -72,15 +114,7 @@ def local_optima(
     bounds = np.stack([prior.low, prior.high], axis=-1)[prior.free]
     bounds = (bounds - centre[:, None]) / spread[:, None]
 
-    def loss(scaled: Array) -> tuple[float, Array]:
-        theta = prior.complete(centre + spread * scaled)
-        value, gradient = likelihood.log_likelihood_gradient(theta)
-        derivative = spread * gradient[prior.free]
-        if use_prior:
-            value -= 0.5 * float(scaled @ scaled)
-            derivative -= scaled
-        return -value, -derivative
-
+    loss = _loss(likelihood, prior, use_prior)
     found = []
     noisy = pool[:, NOISE] > math.log(1e-3)
     if warm is not None and len(warm) >= 5 and len(likelihood.data) >= _DECIDED:

@@ -32,7 +32,7 @@ from calamint.model.interval_probability import hazard
 from calamint.model.kernels import Kernel
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.posterior import GPPosterior
-from calamint.model.transforms import Scaling
+from calamint.model.transforms import OutcomeTransform
 
 # One more outcome is at most as informative as a measurement with this noise variance.
 OUTCOME_NOISE = np.pi / 2
@@ -69,7 +69,7 @@ class ProbitLikelihood:
     @cached_property
     def _latent(self) -> GaussianLikelihood:
         """As if latent values had been measured: for their covariance and its derivatives."""
-        return GaussianLikelihood(self.kernel, self.data, Scaling(), self.parameter_index)
+        return GaussianLikelihood(self.kernel, self.data, OutcomeTransform(), self.parameter_index)
 
     @cached_property
     def signs(self) -> Array:
@@ -138,7 +138,9 @@ class ProbitLikelihood:
         each = []
         for index in range(len(theta)):
             data = Data(self.data.inputs, sites.shift[index] * noise[index], noise[index])
-            sites_as_data = GaussianLikelihood(self.kernel, data, Scaling(), self.parameter_index)
+            sites_as_data = GaussianLikelihood(
+                self.kernel, data, OutcomeTransform(), self.parameter_index
+            )
             each.append(sites_as_data.posterior(theta[index : index + 1]))
         return GPPosterior.stacked(each, np.full(len(theta), OUTCOME_NOISE))
 

@@ -6,17 +6,21 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from calamint.arrays import Array, Index
 from calamint.model.data import Data
 from calamint.model.hyperparameters import Hyperparameters
-from calamint.model.interval_probability import probit_score
+from calamint.model.interval_probability import mixture_quantiles, probit_score
 from calamint.model.kernels import Kernel
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.protocol import FunctionPosterior
-from calamint.model.transforms import Scaling
+from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
+
+# Midpoints of equally probable intervals of a standard normal variable: averages over them are
+# finite where those of a log-normal tail would not be.
+_NODES = ndtri((np.arange(32) + 0.5) / 32)
 
 
 @final
@@ -27,14 +31,16 @@ class FunctionSurrogate:
     Attributes:
         kernel: None if the function is known.
         binary: Whether its measurements are outcomes, 1 with probability Φ of the latent function.
+        chosen: The name of the transform, if it was chosen here, and after how many measurements.
     """
 
     posterior: FunctionPosterior
-    scaling: Scaling
+    transform: OutcomeTransform
     low: float = -math.inf
     high: float = math.inf
     kernel: Kernel | None = None
     binary: bool = False
+    chosen: tuple[str | None, int] = (None, 0)
 
     def mixture(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> mean and standard deviation in the user's units, each (n,).
@@ -45,9 +51,29 @@ class FunctionSurrogate:
         if self.binary:
             passing = ndtr(probit_score(mean, variance)[0]).mean(0)
             return passing, np.sqrt(passing * (1 - passing))
-        centre = mean.mean(0)
-        spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
-        return self.scaling.to_user(centre), self.scaling.std_to_user(spread)
+        if self.transform.is_affine:
+            centre = mean.mean(0)
+            spread = np.sqrt(variance.mean(0) + ((mean - centre) ** 2).mean(0))
+            return self.transform.to_user(centre), abs(self.transform.scale) * spread
+        values = self.transform.to_user(mean[..., None] + np.sqrt(variance)[..., None] * _NODES)
+        # Dividing first keeps squares of huge values from overflowing.
+        largest = np.maximum(np.abs(values).max((0, -1)), 1e-300)
+        shares = values / largest[:, None]
+        average = shares.mean((0, -1))
+        return largest * average, largest * np.sqrt(
+            ((shares - average[:, None]) ** 2).mean((0, -1))
+        )
+
+    def quantiles(self, x: Array, levels: Array) -> Array:
+        """(n, D), (q,) -> (n, q) of the noise-free function in the user's units.
+
+        Of the mixture over all samples; of a binary function, of the probability that it passes.
+        """
+        mean, variance = self.posterior.mean_variance(x)
+        scale = 1.0 if self.binary else self.transform.scale
+        wanted = levels if scale > 0 else 1 - levels
+        found = mixture_quantiles(mean, np.sqrt(variance), wanted)
+        return ndtr(found) if self.binary else self.transform.to_user(found)
 
     def extended(self, data: Data, parameter_index: Index) -> "FunctionSurrogate":
         """Condition on what was measured since, under the same hyper-parameters.
@@ -61,10 +87,11 @@ class FunctionSurrogate:
             likelihood = ProbitLikelihood(self.kernel, data, parameter_index)
             return replace(self, posterior=likelihood.posterior(posterior.theta))
         for index in range(len(posterior.inputs), len(data)):
-            value = self.scaling.to_model(data.values[index : index + 1])
+            value = self.transform.to_model(data.values[index : index + 1])
             noise = posterior.noise
             if not math.isnan(data.noise_variance[index]):
-                given = float(self.scaling.variance_to_model(data.noise_variance[index]))
+                sem = data.noise_variance[index : index + 1]
+                given = self.transform.variance_to_model(data.values[index : index + 1], sem)
                 noise = np.full_like(noise, given)
             posterior = posterior.append(
                 data.inputs[index], np.repeat(value, len(posterior)), noise
@@ -103,7 +130,9 @@ class Surrogate:
     def hyperparameters(self) -> dict[str, Hyperparameters]:
         """Where the next fit may start."""
         return {
-            name: Hyperparameters(function.posterior.theta, len(function.posterior.inputs))
+            name: Hyperparameters(
+                function.posterior.theta, len(function.posterior.inputs), *function.chosen
+            )
             for name, function in self.functions.items()
             if function.posterior.measurable
         }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from calamint.problem.limits import Constraint
 from calamint.problem.parameters import Choice, Integer, Parameter
 from calamint.problem.tasks import Kind
 
@@ -20,12 +21,18 @@ def describe(problem: "Problem") -> str:
     if problem.constraints:
         lines.append("such that")
         for constraint in problem.constraints:
-            note = " passes (measured as pass or fail)" if constraint.binary else ""
             computed = " (known)" if constraint.name in problem.known else ""
-            lines.append(f"  {constraint}{note}{computed}")
+            lines.append(f"  {_limit_in_words(constraint)}{computed}")
     else:
         lines.append("with no constraints")
     return "\n".join([*lines, "", *_kind_in_words(problem), "", *_diagram(problem)])
+
+
+def _limit_in_words(constraint: Constraint) -> str:
+    if constraint.passes is None:
+        return str(constraint)
+    rate = f"{constraint.passes:.6g}" if constraint.passes != 0.5 else "one half"
+    return f"{constraint.name} passes at a rate of at least {rate} (measured as pass or fail)"
 
 
 def _named(problem: "Problem", name: str) -> str:

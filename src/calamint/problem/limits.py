@@ -1,14 +1,17 @@
-"""Reading limits as people write them: `latency_ms <= 2`, `6.5 <= ph <= 7.5`, `converges`."""
+"""Reading limits as people write them: `latency_ms <= 2`, `6.5 <= ph <= 7.5`, `converges`,
+`P(green) >= 0.95`."""
 
 import math
 import re
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import final
 
 from calamint.checks import check_name, finite
 from calamint.errors import ProblemError
 
 _OPERATOR = re.compile(r"(<=|>=|==|!=|=<|=>|<|>|=|≤|≥)")
+_RATE = re.compile(r"P\(\s*(\w+)\s*\)")
 _EXAMPLE = "write a limit such as 'latency_ms <= 2' or '6.5 <= ph <= 7.5'"
 
 
@@ -21,22 +24,28 @@ class Constraint:
         name: The name of the function.
         low: The lower limit.
         high: The upper limit.
-        binary: Whether it is measured as True or False; its latent score must then lie in [0, ∞).
+        binary: Whether it is measured as True or False.
+        passes: The rate at which a binary constraint must pass, ½ by default; giving it implies
+            `binary`. Its latent score must then lie in [Φ⁻¹(passes), ∞).
     """
 
     name: str
     low: float = -math.inf
     high: float = math.inf
     binary: bool = False
+    passes: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "a constraint")
-        if self.binary and (self.low, self.high) not in ((-math.inf, math.inf), (0, math.inf)):
-            raise ProblemError(
-                f"the constraint on {self.name!r} is pass/fail and has limits: write either."
-            )
+        if self.passes is not None:
+            object.__setattr__(self, "binary", True)
         if self.binary:
-            object.__setattr__(self, "low", 0.0)
+            score = self._least_score()
+            if (self.low, self.high) not in ((-math.inf, math.inf), (score, math.inf)):
+                raise ProblemError(
+                    f"the constraint on {self.name!r} is pass/fail and has limits: write either."
+                )
+            object.__setattr__(self, "low", score)
         for end in ("low", "high"):
             limit = getattr(self, end)
             if limit not in (-math.inf, math.inf) and finite(limit) is None:
@@ -52,9 +61,20 @@ class Constraint:
                 f" {self.high!r}: write limits with room between them."
             )
 
+    def _least_score(self) -> float:
+        """Φ⁻¹ of the pass rate."""
+        rate = 0.5 if self.passes is None else finite(self.passes)
+        if rate is None or not 0 < rate < 1:
+            raise ProblemError(
+                f"passes of {self.name!r} is {self.passes!r}: write a rate between 0 and 1,"
+                " such as 0.95."
+            )
+        object.__setattr__(self, "passes", rate)
+        return NormalDist().inv_cdf(rate) if rate != 0.5 else 0.0
+
     def __str__(self) -> str:
         if self.binary:
-            return self.name
+            return self.name if self.passes == 0.5 else f"P({self.name}) >= {self.passes!r}"
         if math.isinf(self.high):
             return f"{self.name} >= {self.low!r}"
         if math.isinf(self.low):
@@ -63,7 +83,9 @@ class Constraint:
 
     def met(self, value: float) -> bool:
         """Whether a measured value respects the limits."""
-        return value == 1 if self.binary else self.low <= value <= self.high
+        if self.passes is not None:  # outcomes are 0 and 1, and averages of them rates
+            return value >= self.passes
+        return self.low <= value <= self.high
 
     def merge(self, other: "Constraint") -> "Constraint":
         """Both constraints on the same function at once."""
@@ -72,8 +94,8 @@ class Constraint:
                 f"{self.name!r} is a constraint both as pass/fail and with a limit:"
                 " write either the bare name or the limit."
             )
-        if self.binary:
-            return self
+        if self.passes is not None and other.passes is not None:
+            return self if self.passes >= other.passes else other
         return Constraint(self.name, max(self.low, other.low), min(self.high, other.high))
 
 
@@ -94,6 +116,13 @@ def read_constraint(text: str | Constraint) -> Constraint:
         if _reads_as_number(left):
             left, right = right, left
             operators = [_flip(operators[0])]
+        rate = _RATE.fullmatch(left)
+        if rate is not None:
+            if operators[0] not in (">=", "≥"):
+                raise ProblemError(
+                    f"the constraint {text!r} limits a pass rate from above: write 'P(x) >= 0.95'."
+                )
+            return Constraint(_name(rate[1], text), passes=_number(right, text))
         return _one_sided(_name(left, text), operators[0], _number(right, text))
     if len(operators) == 2:
         if _flip(operators[0]) == operators[1]:

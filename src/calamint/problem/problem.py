@@ -26,8 +26,8 @@ ONLY_PLACE = "local"
 class Objective:
     """What is optimised.
 
-    Everything inside minimises: a model's `Scaling` and the ranking of records multiply by `sign`,
-    and nothing else has to know.
+    Everything inside minimises: a model's `OutcomeTransform` and the ranking of records multiply by
+    `sign`, and nothing else has to know.
     """
 
     name: str

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
-from calamint.decide import Suggestion, available_resources
-from calamint.errors import ExhaustedError
+from calamint.checks import finite
+from calamint.decide import Optimizer, Suggestion, available_resources
+from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
 from calamint.run.store import Store, owner
@@ -27,6 +28,7 @@ class Request:
         lease: Seconds after which a job is given back, unless its lease is renewed.
         bits: Nothing that yields less is booked: `ExhaustedError` is raised.
         decide: Without it, only jobs that wait are started.
+        confirm: Measure the recommended input where it was not measured, if something is missing.
     """
 
     resource: str | None = None
@@ -34,6 +36,7 @@ class Request:
     lease: float | None = None
     bits: float | None = None
     decide: bool = True
+    confirm: bool = False
 
 
 def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
@@ -47,16 +50,23 @@ def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
         job = _start_waiting(store, replica, request, free)
         if job is not None or not competing or not request.decide:
             return job
-        state, suggestion, decision = optimizer.decide(competing)
+        confirmation = optimizer.decide_confirmation(free) if request.confirm else None
+        if confirmation is None and request.confirm and _confirming(optimizer):
+            return None  # what is left of the budget may be needed after it
+        state, suggestion, decision = confirmation or optimizer.decide(competing)
         expected = sum(suggestion.bits.values())
         if request.bits is not None and suggestion.bits and expected < request.bits:
             raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
-        contested = free if request.task is None else None
+        contested = free if request.task is None and confirmation is None else None
         full = state.full if decision.update == "full" else None
         revision = replica.revision
         if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
             replica.decided(suggestion.number, state)
             return _job(suggestion, 1, suggestion.resources)
+
+
+def _confirming(optimizer: Optimizer) -> bool:
+    return any(job.update == "confirm" for job in optimizer.pending)
 
 
 def _start_waiting(
@@ -79,3 +89,10 @@ def _start_waiting(
 def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
     booked = replace(made, resources=resources)
     return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=booked)
+
+
+def check_lease(lease: object) -> None:
+    """Raise `ProblemError` for a lease that is not a positive number of seconds."""
+    number = finite(lease)
+    if number is None or number <= 0:
+        raise ProblemError(f"lease is {lease!r}: write a positive number of seconds.")

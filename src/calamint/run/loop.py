@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from calamint.checks import check_integer, finite
-from calamint.decide import Recommendation, VirtualClock
+from calamint.decide import Recommendation, VirtualClock, tasks_to_measure_all
 from calamint.errors import (
     CalamintError,
     ExhaustedError,
@@ -50,6 +50,7 @@ class Loop:
         seconds: float | None,
         cost: float | None,
         bits: float | None,
+        confirm: int,
         executor: Executor | None,
         watch: Watcher | None,
         lease: float,
@@ -70,6 +71,8 @@ class Loop:
             raise ProblemError(
                 "no budget is given: write evaluations=, seconds=, cost= or bits=, or several."
             )
+        # Jobs that are kept for confirming the recommendation.
+        self.reserve = check_integer(confirm, "confirm", 0) * tasks_to_measure_all(study.problem)
         if executor is not None and not isinstance(executor, Executor):
             raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
@@ -86,6 +89,7 @@ class Loop:
         self._done = self._failed = 0
         self._failure: str | None = None
         self._waited = False
+        self._exhausted = False
         self._lost: list[Job] = []
 
     def run(self) -> RunReport:
@@ -154,10 +158,14 @@ class Loop:
             # Jobs that wait come first, and are counted like those that run.
             reason = self._spent(replica, pending)
             bits = self.limits["bits"]
-            request = Request(lease=self.lease, bits=bits, decide=reason is None)
+            confirm = self._exhausted or self._is_reserved(replica, pending)
+            request = Request(None, None, self.lease, bits, reason is None, confirm)
             try:
                 job = self.study.request(request)
             except ExhaustedError:
+                if self.reserve and not self._exhausted:
+                    self._exhausted = True
+                    continue
                 job, reason = None, "bits"
             if job is None:
                 paused = any(moment > self.study.now() for moment in list(replica.waiting.values()))
@@ -169,6 +177,22 @@ class Loop:
                 return
             self._start(job)
         self.stopped = "interrupted"
+
+    def _is_reserved(self, replica: Replica, pending: Collection[int]) -> bool:
+        """Whether what is left of a budget is kept for confirming the recommendation."""
+        ended = sum(replica.ended.values())
+        if not self.reserve or not ended:
+            return False
+        if self.evaluations is not None:
+            return self.evaluations - ended - len(pending) <= self.reserve
+        cost, seconds = self.limits["cost"], self.limits["seconds"]
+        if cost is not None:
+            under_way = sum(replica.jobs[number].cost for number in pending)
+            return cost - replica.spent - under_way <= self.reserve * replica.spent / ended
+        if seconds is not None and self._done:
+            elapsed = self.study.now() - self.began
+            return seconds - elapsed <= self.reserve * elapsed / self._done
+        return False
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:

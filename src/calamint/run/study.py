@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 from calamint.acquire import Acquisition
 from calamint.arrays import Array
-from calamint.checks import did_you_mean, finite
+from calamint.checks import did_you_mean
 from calamint.decide import (
     Clock,
     Optimizer,
@@ -24,7 +24,7 @@ from calamint.decide import (
 from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.model import Model
 from calamint.problem import Problem, Task
-from calamint.run.ask import Request, next_job
+from calamint.run.ask import Request, check_lease, next_job
 from calamint.run.changes import allowed_changes
 from calamint.run.create import open_study
 from calamint.run.execute import Executor, Tasks
@@ -168,7 +168,7 @@ class Study:
     def request(self, request: Request) -> Job | None:
         """The next job that a run asks for; see `Request`."""
         if request.lease is not None:
-            _check_lease(request.lease)
+            check_lease(request.lease)
         with self._lock:
             return next_job(self._store, self._replica, request)
 
@@ -192,6 +192,7 @@ class Study:
         seconds: float | None = None,
         cost: float | None = None,
         bits: float | None = None,
+        confirm: int = 0,
         executor: Executor | None = None,
         watch: Watcher | None = None,
         lease: float = LEASE,
@@ -212,6 +213,8 @@ class Study:
                 reaches this.
             bits: Stop when the best job is expected to yield fewer bits than this, summed over its
                 functions.
+            confirm: How often to confirm the recommendation with the last evaluations of the
+                budget: the recommended input is measured by every task that has not measured it.
             executor: `Local(timeout=..., folder=...)`, each job in its own process; or
                 `Simulated(durations, clock)`.
             watch: Something that shows what happens, such as `cm.Live()`.
@@ -224,7 +227,9 @@ class Study:
         Raises:
             TaskError: If a task cannot be started at all.
         """
-        return Loop(self, tasks, evaluations, seconds, cost, bits, executor, watch, lease).run()
+        return Loop(
+            self, tasks, evaluations, seconds, cost, bits, confirm, executor, watch, lease
+        ).run()
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -275,7 +280,7 @@ class Study:
         Returns:
             Jobs whose lease could not be renewed: they have ended, or were given to others.
         """
-        _check_lease(lease)
+        check_lease(lease)
         listed = list(jobs) if isinstance(jobs, Iterable) else [jobs]
         if not all(isinstance(job, Job) for job in listed):
             raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
@@ -392,9 +397,3 @@ class Study:
     def to_pandas(self) -> Any:
         """What was measured as a DataFrame, a row for each finished job."""
         return as_dataframe(self.problem, self.table())
-
-
-def _check_lease(lease: object) -> None:
-    number = finite(lease)
-    if number is None or number <= 0:
-        raise ProblemError(f"lease is {lease!r}: write a positive number of seconds.")

@@ -49,10 +49,14 @@ def main(arguments: list[str] | None = None) -> None:
         console.print(f"All {done} evaluations are stored: 15 more.", highlight=False)
     with Live(console) as live:
         report = study.run(
-            {task: measurement(solved, task) for task in TASKS}, evaluations=wanted, watch=live
+            {task: measurement(solved, task) for task in TASKS},
+            evaluations=wanted,
+            confirm=3,
+            watch=live,
         )
     say(console, f"{report}.\n")
-    console.print(answer(solved, study.recommend()))
+    seen = study.recommend(kind="observed")
+    console.print(answer(solved, seen if seen.confirmed else study.recommend()))
     say(console, f"Everything is in {study.database.where}; run again, it goes on.")
 
 
@@ -81,9 +85,10 @@ def answer(solved: SolvedProblem, found: Recommendation) -> Table:
     table.add_column("true answer", justify="right")
     for name in solved.problem.space.parameters:
         table.add_row(name, f"{found.params[name]:.4f}", f"{solved.solution[name]:.4f}")
-    table.add_row("expected objective", f"{found.objective:.6f}", f"{solved.optimum:.6f}")
+    table.add_row("objective", f"{found.objective:.6f}", f"{solved.optimum:.6f}")
     doubt = "" if found.confident else " (no input is feasible enough)"
     table.add_row("probability of being feasible", f"{found.probability:.1%}{doubt}", "")
+    table.add_row("confirmed by measurements", "yes" if found.confirmed else "no", "")
     table.add_row("truly feasible", "yes" if solved.feasible(found.params) else "no", "yes")
     return table
 

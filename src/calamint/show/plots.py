@@ -23,6 +23,7 @@ _TITLES = (
     "bits, averaged",
 )
 _INK, _BAND, _PATH, _GAIN, _STAR = "#1f3a5f", "rgba(31,58,95,0.18)", "#7a8ba0", "#b3541e", "#c0392b"
+_BAND_LEVELS = np.array([0.159, 0.5, 0.841])
 
 
 def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> Any:
@@ -62,7 +63,7 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
     )
     for row, function_name in enumerate(names, start=1):
         function = information.surrogate.functions[function_name]
-        scaling = function.scaling
+        to_user = function.transform.to_user
 
         def line(column: int, values: Any, color: str, row: int = row) -> None:
             figure.add_trace(
@@ -76,10 +77,11 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
         mean, variance = (moment[sample] for moment in function.posterior.mean_variance(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
-        line(1, scaling.to_user(path), _PATH)
+        line(1, to_user(path), _PATH)
         for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
-            std = scaling.std_to_user(np.sqrt(spread))
-            for trace in _credible_band(graph, axis, scaling.to_user(centre), std):
+            std = np.sqrt(spread)
+            band = to_user(centre - std), to_user(centre), to_user(centre + std)
+            for trace in _credible_band(graph, axis, *band):
                 figure.add_trace(trace, row=row, col=column)
         line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
         line(5, gains[:, row - 1], _GAIN)
@@ -149,8 +151,7 @@ def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
         place = {"row": index // 2 + 1, "col": index % 2 + 1}
         if panel in problem.functions:
             function = information.surrogate.functions[panel]
-            mean, std = function.mixture(x)
-            for trace in _credible_band(graph, axis, mean, std):
+            for trace in _credible_band(graph, axis, *function.quantiles(x, _BAND_LEVELS).T):
                 figure.add_trace(trace, **place)
             records = [record for record in optimizer.history if panel in record.values]
             figure.add_trace(
@@ -201,13 +202,15 @@ def _check_line(problem: Problem, what: str) -> None:
         )
 
 
-def _credible_band(graph: Any, axis: list[float], mean: Array, std: Array) -> list[Any]:
-    """A mean with a band of one std."""
-    edges = [*(mean + std), *(mean - std)[::-1]]
+def _credible_band(
+    graph: Any, axis: list[float], low: Array, centre: Array, high: Array
+) -> list[Any]:
+    """A median with a band of one standard deviation on either side."""
+    edges = [*high, *low[::-1]]
     around = [*axis, *axis[::-1]]
     return [
         graph.Scatter(x=around, y=edges, fill="toself", fillcolor=_BAND, line={"width": 0}),
-        graph.Scatter(x=axis, y=mean, line={"color": _INK, "width": 2}),
+        graph.Scatter(x=axis, y=centre, line={"color": _INK, "width": 2}),
     ]
 
 

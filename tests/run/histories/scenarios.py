@@ -13,8 +13,10 @@ from calamint.acquire import EICD, EV, IECI, PESC, RS, RSDG
 from calamint.decide import VirtualClock
 from calamint.testbed import CLASSIC, gp_prior
 
-MAP = cm.Model(hyperparameters="map")
-FEW = cm.Model(samples=3)
+# Recorded before values were transformed.
+DEFAULT = cm.Model(transform="none")
+MAP = cm.Model(hyperparameters="map", transform="none")
+FEW = cm.Model(samples=3, transform="none")
 DECIDING = {"full": 1.0, "partial": 0.1}
 
 
@@ -34,7 +36,8 @@ class Scenario:
     script: Mapping[int, Callable[[cm.Study], Any]] = field(default_factory=dict)
 
     def study(self) -> cm.Study:
-        return cm.Study(self.problem, seed=1, clock=VirtualClock(DECIDING), **self.settings)
+        settings = {"model": DEFAULT, **self.settings}
+        return cm.Study(self.problem, seed=1, clock=VirtualClock(DECIDING), **settings)
 
 
 def run(scenario: Scenario) -> list[dict[str, Any]]:
@@ -248,7 +251,7 @@ def intervals_with_errors() -> Scenario:
             "c": x * y + 0.02 * noise[1],
         }
 
-    model = cm.Model(kernel={"f": "se", "c": "matern32"}, hyperparameters="mle")
+    model = cm.Model(kernel={"f": "se", "c": "matern32"}, hyperparameters="mle", transform="none")
     return Scenario(problem, measure, 14, {"model": model, "delta": 0.1})
 
 

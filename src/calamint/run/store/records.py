@@ -45,7 +45,15 @@ def last_recommendation(database: Database, study: int) -> tuple[Recommendation,
                 events.c.kind.in_(("told", "failed", "added")),
             )
         ).scalar_one()
-    found = Recommendation(row.params, row.objective, row.probability, row.confident)
+    interval = None if row.interval is None else (row.interval[0], row.interval[1])
+    found = Recommendation(
+        row.params,
+        row.objective,
+        row.probability,
+        row.confident,
+        interval,
+        bool(row.confirmed),
+    )
     return found, int(since)
 
 

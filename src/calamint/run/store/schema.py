@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 # The migration that made these tables what they are.
-REVISION = "0002"
+REVISION = "0003"
 
 metadata = MetaData()
 
@@ -145,6 +145,8 @@ recommendations = Table(
     Column("objective", Float, nullable=False),
     Column("probability", Float, nullable=False),
     Column("confident", Boolean, nullable=False),
+    Column("interval", JSON),
+    Column("confirmed", Boolean),
 )
 events = Table(
     "events",

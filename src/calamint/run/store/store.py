@@ -264,6 +264,8 @@ class Store:
                     objective=found.objective,
                     probability=found.probability,
                     confident=found.confident,
+                    interval=found.interval,
+                    confirmed=found.confirmed,
                 )
             )
 

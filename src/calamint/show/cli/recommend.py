@@ -32,6 +32,8 @@ def recommend(
         "objective": best.objective,
         "probability": best.probability,
         "confident": best.confident,
+        "interval": best.interval,
+        "confirmed": best.confirmed,
     }
     show_answer(best, row, format)
 

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from calamint import run as running
 from calamint import show
+from calamint.decide import default_confirmations
 from calamint.errors import ProblemError
 from calamint.show.cli.app import DEFAULT, FAILED, INTERRUPTED, Name, Storage, app, open_study
 from calamint.show.cli.arguments import import_name, read_problem, read_rationality
@@ -89,6 +90,12 @@ def run(
     bits: Annotated[
         float | None, typer.Option(help="Stop when no job is expected to yield this many bits.")
     ] = None,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            help="Times that the last evaluations confirm the recommendation [default: 3]."
+        ),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Kill a job that runs longer than this many seconds.")
     ] = None,
@@ -109,11 +116,21 @@ def run(
     console = Console()
     with show.Live(console) as live:
         report = study.run(
-            functions, evaluations, seconds, cost, bits, executor=running.Local(timeout), watch=live
+            functions,
+            evaluations,
+            seconds,
+            cost,
+            bits,
+            default_confirmations(study.problem, evaluations) if confirm is None else confirm,
+            running.Local(timeout),
+            live,
         )
     say(console, f"{report}.")
     if study.history:
-        say(console, f"Recommended: {study.recommend()}")
+        observed = study.recommend(kind="observed")
+        if observed.confirmed:
+            say(console, f"Best confirmed: {observed}")
+        say(console, f"Best by the model: {study.recommend()}")
     say(console, f"Everything is in {study.database.where}.")
     if report.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,140 @@
+"""Confirming a recommendation: measuring what was not measured there yet.
+
+A point that fails teaches the model, which moves the recommendation inward; if it does not move, a
+smaller δ does. A noisy measurement near its limit is repeated until the average is clear of it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from calamint.decide.capacity import available_resources
+from calamint.decide.clock import Clock
+from calamint.decide.decision import Selection
+from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
+from calamint.decide.queries import Query
+from calamint.decide.records import Decision, Suggestion
+from calamint.model import cost_model, feasibility
+from calamint.problem import Params, Problem
+
+_SMALLER_DELTAS = 4
+_MOST_REPLICATES = 4
+_CLEAR = 1.64  # standard errors between an average and its limit
+_NOISELESS = 1e-4  # variance, in standardised units
+
+
+def tasks_to_measure_all(problem: Problem) -> int:
+    """The number of tasks, chosen greedily, that together measure every function."""
+    left, count = set(problem.measured), 0
+    while left:
+        most = max((set(task.measures) & left for task in problem.tasks.values()), key=len)
+        left, count = left - most, count + 1
+    return max(count, 1)
+
+
+def default_confirmations(problem: Problem, evaluations: int | None) -> int:
+    """Up to three, and no more than an eighth of the budget."""
+    if evaluations is None:
+        return 3
+    return min(3, evaluations // (8 * tasks_to_measure_all(problem)))
+
+
+def next_confirmation(
+    query: Query, free: Mapping[str, int], clock: Clock
+) -> tuple[Suggestion, Decision] | None:
+    """The job that should run next to confirm the recommendation.
+
+    Args:
+        free: How many more jobs each resource can take.
+
+    Returns:
+        None if the recommendation is confirmed, or what is missing is pending or cannot start now.
+    """
+    begin, graph, number = clock.now(), query.modelled.original.graph, query.observations.jobs
+    found = _task_and_input(query, free)
+    clock.decided("confirm")
+    if found is None:
+        return None
+    task, params, cost = found
+    resources = available_resources(graph, task, free)
+    assert resources is not None
+    space, seconds = query.modelled.original.space, {"total": clock.now() - begin}
+    selection = Selection(task, space.encode(params), cost, "confirm", seconds)
+    return selection.as_job(number, space, resources)
+
+
+def _task_and_input(query: Query, free: Mapping[str, int]) -> tuple[str, Params, float] | None:
+    """A task, its input and its expected cost."""
+    problem, observations = query.modelled.original, query.observations
+    measured = measured_inputs(problem, observations.history)
+    for params in _inputs(query):
+        here = measured.get(input_key(params))
+        wanted = set(problem.measured) if here is None else set(here.missing(problem))
+        if here is not None:
+            unclear = _unclear(query, here)
+            if here.violates(problem) and not unclear:
+                continue  # it has failed
+            wanted |= unclear
+        if not wanted and params is observations.confirming:
+            continue  # it is confirmed; the recommendation may be another by now
+        under_way = {
+            name
+            for job in observations.pending.values()
+            if input_key(job.params) == input_key(params)
+            for name in problem.tasks[job.task].measures
+        }
+        return _most_telling(query, free, params, wanted - under_way)
+    return None
+
+
+def _inputs(query: Query) -> Iterator[Params]:
+    """Inputs worth confirming: the one begun, the recommendation, and others further inside."""
+    if query.observations.confirming is not None:
+        yield query.observations.confirming
+    for power in range(_SMALLER_DELTAS):
+        yield query.recommend(query.settings.delta / 4**power, "believed").params
+
+
+def _unclear(query: Query, here: MeasuredInput) -> set[str]:
+    """Constraints whose noisy average is too close to a limit to tell."""
+    unclear = set()
+    for constraint in query.modelled.original.constraints:
+        name = constraint.name
+        count = here.counts.get(name, _MOST_REPLICATES)
+        function = query.surrogate.functions[name]
+        if count >= _MOST_REPLICATES or constraint.binary:
+            continue
+        noise = float(function.posterior.noise.mean())
+        if noise < _NOISELESS:
+            continue
+        average = float(function.transform.to_model(np.array(here.values[name])))
+        distance = min(abs(average - function.low), abs(average - function.high))
+        if distance < _CLEAR * np.sqrt(noise / count):
+            unclear.add(name)
+    return unclear
+
+
+def _most_telling(
+    query: Query, free: Mapping[str, int], params: Params, wanted: set[str]
+) -> tuple[str, Params, float] | None:
+    """The task most likely to find a limit violated, for its cost: that saves the others."""
+    problem, durations = query.modelled.original, query.observations.durations
+    point = problem.space.encode(params)[None]
+    rng = np.random.default_rng([query.settings.seed, query.observations.jobs])
+    constrained = {limit.name for limit in problem.constraints}
+    found = {}
+    for task, details in problem.tasks.items():
+        measures = wanted & set(details.measures)
+        if not measures or available_resources(problem.graph, task, free) is None:
+            continue
+        cost = float(cost_model(task, problem, durations, rng).value(point)[0])
+        met = [
+            float(feasibility.probability_of(query.surrogate, name, point)[0])
+            for name in measures & constrained
+        ]
+        found[task] = (1 - math.prod(met)) / cost, -cost
+    if not found:
+        return None
+    task = max(found, key=found.__getitem__)
+    return task, params, -found[task][1]

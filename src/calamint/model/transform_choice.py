@@ -1,0 +1,273 @@
+"""Choosing the scale of a function by the marginal likelihood of its values.
+
+    score(T) = max over θ of log p(T(y) | θ) + log p(θ), plus Σ log T'(y_n)
+
+of each candidate T; identity is preferred by a few nats, and a choice is changed only if another is
+better by as many. Before that, values far away are compressed: an objective much worse than most,
+and a constraint far from its limits, need no resolution, and a penalty of 1e6 must not define the
+scale.
+
+| symbol | code | meaning |
+|---|---|---|
+| T | `Candidate.warp` | a candidate |
+| y_n | `values` | measured values |
+| spread | `Sample.spread` | a robust standard deviation |
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calamint.arrays import Array, Index
+from calamint.model.data import Data
+from calamint.model.hyperparameters import Hyperparameters, Prior
+from calamint.model.kernels import Kernel
+from calamint.model.likelihood import GaussianLikelihood
+from calamint.model.map_estimate import log_posterior, refined
+from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
+
+_PREFERENCE = 3.0  # nats
+_MIN_DISTINCT = 8
+# Past this many measurements the choice is made on as many of them, evenly spaced by value.
+_SUBSET = 64
+_SCREENED = 12
+# Beyond these magnitudes differences and squares overflow; identity copes with them.
+_LARGEST, _SMALLEST = 1e150, 1e-150
+_MARGINS = (0.03, 0.3)  # distance of a shifted logarithm's origin from the data, in spreads
+_ASINH_WIDTH = 0.3  # in spreads
+_KNEE = 3.0  # in spreads
+_NEIGHBOURHOOD = 0.5  # in distances between points of a regular grid
+
+
+@final
+@dataclass(frozen=True)
+class Target:
+    """What the scale of a function depends on besides its values.
+
+    Attributes:
+        low: The lower limit of a constraint.
+        high: The upper limit of a constraint.
+        sign: −1 for an objective that is maximised.
+        objective: Whether it is the objective.
+    """
+
+    low: float
+    high: float
+    sign: float
+    objective: bool
+
+    @property
+    def finite_limits(self) -> list[float]:
+        return [limit for limit in (self.low, self.high) if math.isfinite(limit)]
+
+
+@final
+@dataclass(frozen=True)
+class Sample:
+    """Values (N,) with weights (N,) that count a cluster of inputs once.
+
+    A search clusters where it expects the optimum. Quantiles of its values would be those of the
+    cluster; weighted, they are about those of the space.
+    """
+
+    values: Array
+    weights: Array
+
+    @staticmethod
+    def of(data: Data) -> "Sample":
+        count, dimension = data.inputs.shape
+        radius = _NEIGHBOURHOOD * max(count, 1) ** (-1 / dimension)
+        squares = (data.inputs**2).sum(-1)
+        distances = squares[:, None] + squares - 2 * data.inputs @ data.inputs.T
+        return Sample(data.values, 1 / np.sum(distances <= radius**2, axis=1, initial=1e-9))
+
+    def quantiles(self, levels: Array, values: Array | None = None) -> Array:
+        """Weighted quantiles of the values, or of others at the same inputs."""
+        values = self.values if values is None else values
+        order = np.argsort(values, kind="stable")
+        weights = self.weights[order]
+        at = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+        return np.interp(levels, at, values[order])
+
+    def spread(self) -> float:
+        """A standard deviation that outliers do not define; positive."""
+        quartiles = self.quantiles(np.array([0.25, 0.75]))
+        spread = float(quartiles[1] - quartiles[0]) / 1.349
+        if spread <= 0:
+            spread = float(np.std(self.values))
+        if spread > 0 and math.isfinite(spread):
+            return spread
+        return max(abs(float(self.values[0])), 1.0)
+
+
+def fixed_transform(name: str, data: Data, target: Target) -> OutcomeTransform:
+    """The transform that the user named: "none", "log", "logit" or "asinh"."""
+    warp = _named_warp(name, data, target)
+    return standardise(data.values, target.low, target.high, target.sign, warp)
+
+
+def _named_warp(name: str, data: Data, target: Target) -> Warp:
+    values = data.values
+    every = np.concatenate([values, target.finite_limits])
+    if name == "log":
+        positive = every[every > 0]
+        return Warp("log", 0.0, float(positive.min()) if len(positive) else 1.0)
+    if name == "logit":
+        inside = every[(every > 0) & (every < 1)]
+        margin = float(np.min([inside, 1 - inside])) if len(inside) else 0.25
+        return Warp("logit", 0.0, min(max(margin, 1e-12), 0.25))
+    if name == "asinh" and len(values):
+        return _asinh(Sample.of(data), target)
+    return Warp()
+
+
+def choose_transform(
+    kernel: Kernel,
+    data: Data,
+    parameter_index: Index,
+    prior: Prior,
+    target: Target,
+    before: Hyperparameters | None,
+    rng: np.random.Generator,
+) -> tuple[OutcomeTransform, tuple[str, int]]:
+    """The transform, with its name and the number of measurements when it was last chosen.
+
+    Args:
+        before: What the last fit found, and chose.
+    """
+    name = None if before is None else before.transform
+    chosen_at = 0 if before is None else before.chosen_at
+    count = len(data)
+    if _is_extreme(data, target) or len(np.unique(data.values)) < _MIN_DISTINCT:
+        return _compressed(Warp(), Sample.of(data), target), ("none", 0)
+    sample = Sample.of(data)
+    candidates = _candidates(data, sample, target)
+    if name not in candidates or count - chosen_at > count // 10:
+        warm = None if before is None else before.theta
+        transforms = {kind: _compressed(warp, sample, target) for kind, warp in candidates.items()}
+        name = _best(kernel, data, parameter_index, prior, transforms, name, warm, rng)
+        chosen_at = count
+    assert name is not None
+    return _compressed(candidates[name], sample, target), (name, chosen_at)
+
+
+def _best(
+    kernel: Kernel,
+    data: Data,
+    parameter_index: Index,
+    prior: Prior,
+    transforms: dict[str, OutcomeTransform],
+    current: str | None,
+    warm: Array | None,
+    rng: np.random.Generator,
+) -> str:
+    """The name of the best candidate, or the current one if none is better by enough."""
+    rows = _subset(data.values)
+    subset = Data(data.inputs[rows], data.values[rows], data.noise_variance[rows])
+    pool = [prior.complete(prior.centre[prior.free])[None], prior.draw(_SCREENED, rng)]
+    if warm is not None:
+        pool.append(np.clip(warm[:4], prior.low, prior.high))
+    thetas = np.where(prior.free, np.vstack(pool), prior.fixed)
+    likelihoods, starts, scores = {}, {}, {}
+    for name, transform in transforms.items():
+        likelihoods[name] = GaussianLikelihood(kernel, subset, transform, parameter_index)
+        jacobian = float(transform.log_jacobian(subset.values).sum())
+        values = log_posterior(likelihoods[name], prior, thetas) + jacobian
+        starts[name] = thetas[int(np.argmax(values))]
+        scores[name] = float(np.max(values)) + _preference(name)
+    reference = current if current in transforms else "none"
+    challenger = max((name for name in transforms if name != reference), key=scores.__getitem__)
+    for name in (reference, challenger):
+        theta, value = refined(likelihoods[name], prior, starts[name])
+        jacobian = float(likelihoods[name].transform.log_jacobian(subset.values).sum())
+        starts[name], scores[name] = theta, value + jacobian + _preference(name)
+    needed = _PREFERENCE if current in transforms else 0.0
+    return challenger if scores[challenger] > scores[reference] + needed else reference
+
+
+def _preference(name: str) -> float:
+    return _PREFERENCE if name == "none" else 0.0
+
+
+def _subset(values: Array) -> Index:
+    """Indices of at most so many values as are needed to choose, evenly spaced by rank."""
+    if len(values) <= _SUBSET:
+        return np.arange(len(values))
+    order = np.argsort(values, kind="stable")
+    return np.sort(order[np.linspace(0, len(values) - 1, _SUBSET).round().astype(int)])
+
+
+def _is_extreme(data: Data, target: Target) -> bool:
+    values = data.values
+    if len(values) == 0:
+        return False
+    every = np.abs(np.concatenate([values, target.finite_limits]))
+    spread = float(np.max(values) / 2 - np.min(values) / 2)
+    if float(every.max()) > _LARGEST or spread < _SMALLEST:
+        return True
+    return float(every.max()) > _LARGEST * Sample.of(data).spread()
+
+
+def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
+    values = data.values
+    every = np.concatenate([values, target.finite_limits])
+    low, high, spread = float(every.min()), float(every.max()), sample.spread()
+    sem = np.sqrt(data.noise_variance)
+    largest_sem = float(np.nanmax(sem)) if np.any(np.isfinite(sem)) else 0.0
+    resolution = float(np.min(np.diff(np.unique(values))))
+    least = max(largest_sem, resolution)
+    warps = {"none": Warp(), "asinh": _asinh(sample, target)}
+    if low > 0:
+        warps["log"] = Warp("log", 0.0, low)
+    for share in _MARGINS:
+        margin = max(share * spread, least)
+        warps[f"log {share:g}"] = Warp("log", low - margin, margin)
+        warps[f"reflected {share:g}"] = Warp("reflected", high + margin, margin)
+    return warps
+
+
+def _asinh(sample: Sample, target: Target) -> Warp:
+    limits = target.finite_limits
+    middle = sum(limits) / len(limits) if limits else float(sample.quantiles(np.array(0.5)))
+    return Warp("asinh", middle, _ASINH_WIDTH * sample.spread())
+
+
+def _compressed(warp: Warp, sample: Sample, target: Target) -> OutcomeTransform:
+    """Standardised on the warp's scale, compressed where values lie far away."""
+    values, compression = sample.values, None
+    if len(np.unique(values)) >= 3 and float(np.max(np.abs(values))) < 1e307:
+        warped = Sample(warp.forward(values), sample.weights)
+        if target.objective:
+            compression = _compress_worse(warped, target.sign)
+        elif target.finite_limits:
+            ends = [float(warp.forward(np.array(limit))) for limit in target.finite_limits]
+            compression = _compress_far(warped, min(ends), max(ends))
+    return standardise(values, target.low, target.high, target.sign, warp, compression)
+
+
+def _compress_worse(sample: Sample, sign: float) -> Compression | None:
+    """Of an objective: beyond three spreads of the better half, counted from within it.
+
+    Quantiles of 10 and 40 % are those of good values even if half of all are penalties.
+    """
+    signed = sign * sample.values
+    better, usual = sample.quantiles(np.array([0.1, 0.4]), signed)
+    spread = float(usual - better) / 1.028  # of a normal distribution, one
+    knee = float(usual) + _KNEE * spread
+    if not spread > 0 or not np.any(signed > knee):
+        return None
+    return Compression(high=knee, width=spread) if sign > 0 else Compression(-knee, width=spread)
+
+
+def _compress_far(sample: Sample, low: float, high: float) -> Compression | None:
+    """Of a constraint: beyond three spreads on the outer side of its limits, on either side."""
+    values = sample.values
+    distance = np.minimum(np.abs(values - low), np.abs(values - high))
+    # Of a half-normal distribution, one.
+    spread = float(sample.quantiles(np.array(0.25), distance)) / 0.319
+    low, high = low - _KNEE * spread, high + _KNEE * spread
+    if not spread > 0 or not np.any((values < low) | (values > high)):
+        return None
+    return Compression(low, high, spread)
