@@ -38,6 +38,8 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 _MARGINS = (0.03, 0.3)  # distance of a shifted logarithm's origin from the data, in spreads
 _ASINH_WIDTH = 0.3  # in spreads
 _KNEE = 3.0  # in spreads
+# Where a logarithm of positive values becomes a straight line, relative to the smallest.
+_CLOSE_TO_ZERO = 1e-6
 _NEIGHBOURHOOD = 0.5  # in distances between points of a regular grid
 
 
@@ -113,10 +115,13 @@ def _named_warp(name: str, data: Data, target: Target) -> Warp:
     every = np.concatenate([values, target.finite_limits])
     if name == "log":
         positive = every[every > 0]
-        return Warp("log", 0.0, float(positive.min()) if len(positive) else 1.0)
+        least = float(positive.min()) if len(positive) else 1.0
+        # Zeros, if there are any, are not much smaller than the smallest positive value.
+        return Warp("log", 0.0, _CLOSE_TO_ZERO * least if len(positive) == len(every) else least)
     if name == "logit":
         inside = every[(every > 0) & (every < 1)]
         margin = float(np.min([inside, 1 - inside])) if len(inside) else 0.25
+        margin *= _CLOSE_TO_ZERO if len(inside) == len(every) else 1.0
         return Warp("logit", 0.0, min(max(margin, 1e-12), 0.25))
     if name == "asinh" and len(values):
         return _asinh(Sample.of(data), target)
@@ -220,7 +225,7 @@ def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
     least = max(largest_sem, resolution)
     warps = {"none": Warp(), "asinh": _asinh(sample, target)}
     if low > 0:
-        warps["log"] = Warp("log", 0.0, low)
+        warps["log"] = Warp("log", 0.0, _CLOSE_TO_ZERO * low)
     for share in _MARGINS:
         margin = max(share * spread, least)
         warps[f"log {share:g}"] = Warp("log", low - margin, margin)

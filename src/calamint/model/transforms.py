@@ -39,8 +39,8 @@ class Warp:
     | kind | T(y) |
     |---|---|
     | none | y |
-    | log | log((y − origin) / width), a straight line where y − origin < width |
-    | reflected | −log((origin − y) / width), a straight line where origin − y < width |
+    | log | log(y − origin), a straight line where y − origin < width |
+    | reflected | −log(origin − y), a straight line where origin − y < width |
     | logit | log(y / (1 − y)), straight lines within `width` of 0 and of 1 |
     | asinh | asinh((y − origin) / width) |
     """
@@ -57,10 +57,10 @@ class Warp:
             inside = np.clip(values, self.width, 1 - self.width)
             slope = 1 / (self.width * (1 - self.width))
             return np.log(inside / (1 - inside)) + slope * (values - inside)
-        scaled = (values - self.origin) / self.width
+        distance = values - self.origin
         if self.kind == "asinh":
-            return np.arcsinh(scaled)
-        return _log_or_line(scaled) if self.kind == "log" else -_log_or_line(-scaled)
+            return np.arcsinh(distance / self.width)
+        return self._log(distance) if self.kind == "log" else -self._log(-distance)
 
     def inverse(self, warped: Array) -> Array:
         """y of T(y)"""
@@ -72,10 +72,10 @@ class Warp:
             slope = 1 / (self.width * (1 - self.width))
             return 1 / (1 + np.exp(-inside)) + (warped - inside) / slope
         if self.kind == "asinh":
-            scaled = np.sinh(np.clip(warped, -_MAX_EXPONENT, _MAX_EXPONENT))
-        else:
-            scaled = _exp_or_line(warped) if self.kind == "log" else -_exp_or_line(-warped)
-        return self.origin + self.width * scaled
+            most = _largest_exponent(self.width)
+            clipped = np.clip(warped, -most, most)
+            return self.origin + self.width * np.sinh(clipped)
+        return self.origin + (self._exp(warped) if self.kind == "log" else -self._exp(-warped))
 
     def log_derivative(self, values: Array) -> Array:
         """log T'(y)"""
@@ -84,20 +84,26 @@ class Warp:
         if self.kind == "logit":
             inside = np.clip(values, self.width, 1 - self.width)
             return -np.log(inside) - np.log1p(-inside)
-        scaled = (values - self.origin) / self.width
+        distance = values - self.origin
         if self.kind == "asinh":
-            return -0.5 * np.log1p(scaled**2) - math.log(self.width)
-        distance = scaled if self.kind == "log" else -scaled
-        return -np.log(np.maximum(distance, 1.0)) - math.log(self.width)
+            return -0.5 * np.log1p((distance / self.width) ** 2) - math.log(self.width)
+        return -np.log(np.maximum(distance if self.kind == "log" else -distance, self.width))
+
+    def _log(self, distance: Array) -> Array:
+        """log z for z ≥ width, and its tangent there below."""
+        beyond = np.minimum(distance - self.width, 0.0) / self.width
+        return np.log(np.maximum(distance, self.width)) + beyond
+
+    def _exp(self, warped: Array) -> Array:
+        """The inverse of `_log`."""
+        end = math.log(self.width)
+        inside = np.exp(np.clip(warped, end, max(_MAX_EXPONENT, end)))
+        return inside + self.width * np.minimum(warped - end, 0.0)
 
 
-def _log_or_line(scaled: Array) -> Array:
-    """log z for z ≥ 1, and z − 1 below, which meets it smoothly."""
-    return np.where(scaled >= 1, np.log(np.maximum(scaled, 1.0)), scaled - 1)
-
-
-def _exp_or_line(warped: Array) -> Array:
-    return np.where(warped >= 0, np.exp(np.clip(warped, 0.0, _MAX_EXPONENT)), warped + 1)
+def _largest_exponent(factor: float) -> float:
+    """Such that its exponential times the factor stays finite."""
+    return _MAX_EXPONENT - max(0.0, math.log(factor))
 
 
 @final
@@ -118,7 +124,7 @@ class Compression:
     def inverse(self, compressed: Array) -> Array:
         inside = np.clip(compressed, self.low, self.high)
         beyond = (compressed - inside) / self.width
-        grown = np.expm1(np.minimum(np.abs(beyond), _MAX_EXPONENT))
+        grown = np.expm1(np.minimum(np.abs(beyond), _largest_exponent(self.width)))
         return inside + self.width * np.sign(beyond) * grown
 
     def log_derivative(self, values: Array) -> Array:
