@@ -29,7 +29,7 @@ from calamint.testbed import CLASSIC, SolvedProblem
 from contestants import CalamintMaker
 
 RESULTS = Path(__file__).parent / "results"
-SAMPLED = Model()
+SAMPLED = Model(transform="none")
 DEEP, SHALLOW = (0.4, 0.4), (0.85, 0.8)
 RADIUS = math.sqrt(0.4 / math.pi)
 NOISE = 0.05  # the deeper hollow has a depth of 1

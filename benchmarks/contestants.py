@@ -18,12 +18,18 @@ class Calamint:
     starts: list[tuple[str, dict[str, Any]]]
     delta: float
     kind: Literal["believed", "observed"]
+    confirm_after: int | None = None  # so many evaluations, the others confirm
     waiting: Suggestion | None = field(default=None)
+    asked: int = 0
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
+        self.asked += 1
         if self.starts:
             return self.starts.pop(0)
-        self.waiting = self.optimizer.ask()
+        if self.confirm_after is not None and self.asked > self.confirm_after:
+            self.waiting = self.optimizer.confirm()
+        if self.waiting is None:
+            self.waiting = self.optimizer.ask()
         assert self.waiting is not None
         return self.waiting.task, self.waiting.params
 
@@ -35,7 +41,10 @@ class Calamint:
             self.waiting = None
 
     def recommend(self) -> Mapping[str, Any] | None:
-        return self.optimizer.recommend(self.delta, self.kind).params
+        best = self.optimizer.recommend(self.delta, self.kind)
+        if self.confirm_after is not None and self.kind == "observed" and not best.confirmed:
+            return None
+        return best.params
 
 
 @dataclass(frozen=True)
@@ -43,11 +52,13 @@ class CalamintMaker:
     """A picklable recipe for `Calamint`, with so many given starting points, and so many in all."""
 
     acquisition: str | Acquisition = "eic"
-    model: Model = field(default_factory=Model)
+    # The results so far are on values as they are; transforms have a benchmark of their own.
+    model: Model = field(default_factory=lambda: Model(transform="none"))
     starts: int = 3
     initial: int | None = 3
     delta: float = 0.05
     kind: Literal["believed", "observed"] = "believed"
+    confirm_after: int | None = None
 
     def __call__(self, solved: SolvedProblem, seed: int) -> Calamint:
         optimizer = Optimizer(
@@ -55,4 +66,4 @@ class CalamintMaker:
         )
         points = starting_points(solved, seed, self.starts)
         starts = [(task, params) for params in points for task in solved.problem.tasks]
-        return Calamint(optimizer, starts, self.delta, self.kind)
+        return Calamint(optimizer, starts, self.delta, self.kind, self.confirm_after)

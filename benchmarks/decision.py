@@ -57,7 +57,9 @@ def prepared(name: str, count: int, seed: int) -> "Optimizer":
     from calamint.acquire import PESC
 
     hyperparameters, solutions, rationality = OURS[name]
-    model = Model(hyperparameters=hyperparameters, samples=solutions)  # type: ignore[arg-type]
+    model = Model(  # type: ignore[arg-type]
+        hyperparameters=hyperparameters, samples=solutions, transform="none"
+    )
     optimizer = Optimizer(
         SOLVED.problem, PESC(solutions), model, seed, initial=0, rationality=rationality
     )

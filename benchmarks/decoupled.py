@@ -56,7 +56,7 @@ class Experiment:
     at: tuple[int, ...]
     repetitions: int
     delta: float
-    model: Model = field(default_factory=Model)
+    model: Model = field(default_factory=lambda: Model(transform="none"))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def main() -> None:
 
         makers["EIC, sampled"] = CalamintMaker()
         makers["EIC, sampled, observed"] = CalamintMaker(kind="observed")
-        makers["EIC, MAP"] = CalamintMaker(model=Model(hyperparameters="map"))
+        makers["EIC, MAP"] = CalamintMaker(model=Model(hyperparameters="map", transform="none"))
     entries = [
         harness.Entry("toy", name, coupled_toy, make, EVALUATIONS) for name, make in makers.items()
     ]

@@ -28,7 +28,7 @@ from contestants import CalamintMaker
 from starts import starting_points
 
 RESULTS = Path(__file__).parent / "results"
-POINT = Model(hyperparameters="map")
+POINT = Model(hyperparameters="map", transform="none")
 PRIOR = Model("se", "map", lengthscale=0.1, amplitude=1.0, noise_variance=0.01)
 TITLES = {
     "pesc": "PESC",

@@ -54,7 +54,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def fitted(how: str, data: dict[str, Data], before: Surrogate | None = None) -> Surrogate:
-    model = Model(hyperparameters=how)  # type: ignore[arg-type]
+    model = Model(hyperparameters=how, transform="none")  # type: ignore[arg-type]
     start = before and before.hyperparameters()
     return fit(SOLVED.problem, model, data, np.random.default_rng(0), start)
 

@@ -47,7 +47,7 @@ def makers(peers: bool, starts: int) -> dict[str, harness.Make]:
     from calamint import Model
     from contestants import CalamintMaker
 
-    point = Model(hyperparameters="map")
+    point = Model(hyperparameters="map", transform="none")
     return {
         "PESC, sampled": CalamintMaker("pesc", starts=starts),
         "PESC, MAP": CalamintMaker("pesc", point, starts=starts),

@@ -28,6 +28,8 @@ DEFINED = {
         "40": "the disc's share of the square",
     },
     "model.md": {
+        "1e6": "an example",
+        "95": "an interval",
         "0.5": "a prior",
         "1.0": "a prior",
         "0.7": "a prior",

@@ -159,6 +159,8 @@ class Loop:
             reason = self._spent(replica, pending)
             bits = self.limits["bits"]
             confirm = self._exhausted or self._is_reserved(replica, pending)
+            if self._exhausted and self.reserve <= 0 and reason is None:
+                reason = "bits"
             request = Request(None, None, self.lease, bits, reason is None, confirm)
             try:
                 job = self.study.request(request)
@@ -175,6 +177,8 @@ class Loop:
                     self._waited = True
                     self._say("All that could be used is held by others: waiting for them.")
                 return
+            if self._exhausted:
+                self.reserve -= 1
             self._start(job)
         self.stopped = "interrupted"
 
