@@ -57,8 +57,10 @@ def prepared(name: str, count: int, seed: int) -> "Optimizer":
     from calamint.acquire import PESC
 
     hyperparameters, solutions, rationality = OURS[name]
-    model = Model(  # type: ignore[arg-type]
-        hyperparameters=hyperparameters, samples=solutions, transform="none"
+    model = Model(
+        hyperparameters=hyperparameters,  # type: ignore[arg-type]
+        samples=solutions,
+        transform="none",
     )
     optimizer = Optimizer(
         SOLVED.problem, PESC(solutions), model, seed, initial=0, rationality=rationality

@@ -156,21 +156,35 @@ class BoTorchLogNEI(BoTorch):
         )
 
 
+class RandomSearch(Observed):
+    """Uniform in the encoded space."""
+
+    def choose(self) -> np.ndarray[Any, Any]:
+        rng = np.random.default_rng([self.seed, len(self.values), 5])
+        return rng.random(self.solved.problem.space.dimension)
+
+
 class OptunaGP(Observed):
     """`GPSampler` with constraints, told that the functions are noise-free."""
 
-    def __init__(self, solved: SolvedProblem, seed: int, starts: int) -> None:
+    deterministic = True
+
+    def sampler(self, starts: int) -> Any:
         import optuna
         import torch
 
+        torch.set_num_threads(1)
+        return optuna.samplers.GPSampler(
+            seed=self.seed, n_startup_trials=starts, deterministic_objective=self.deterministic
+        )
+
+    def __init__(self, solved: SolvedProblem, seed: int, starts: int) -> None:
+        import optuna
+
         super().__init__(solved, seed, starts)
         warnings.simplefilter("ignore")
-        torch.set_num_threads(1)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        sampler = optuna.samplers.GPSampler(
-            seed=seed, n_startup_trials=starts, deterministic_objective=True
-        )
-        self.study = optuna.create_study(sampler=sampler)
+        self.study = optuna.create_study(sampler=self.sampler(starts))
         self.axes = {
             f"x{i}": optuna.distributions.FloatDistribution(0, 1)
             for i in range(solved.problem.space.dimension)
@@ -191,6 +205,21 @@ class OptunaGP(Observed):
             self.trial.set_constraint(f"c{index}", -margin)
         self.study.tell(self.trial, values[self.solved.problem.objective.name])
         self.trial = None
+
+
+class OptunaNoisyGP(OptunaGP):
+    """The same, told that the functions are noisy."""
+
+    deterministic = False
+
+
+class OptunaTPE(OptunaGP):
+    """`TPESampler` with constraints."""
+
+    def sampler(self, starts: int) -> Any:
+        import optuna
+
+        return optuna.samplers.TPESampler(seed=self.seed, n_startup_trials=starts)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from calamint.model.map_estimate import log_posterior, refined
 from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
 
 _PREFERENCE = 3.0  # nats
+# Values that are positive by nature more often have a logarithm without a shift.
+_PREFERENCE_FOR_LOG = 2.0
 _MIN_DISTINCT = 8
 # Past this many measurements the choice is made on as many of them, evenly spaced by value.
 _SUBSET = 64
@@ -193,7 +195,7 @@ def _best(
 
 
 def _preference(name: str) -> float:
-    return _PREFERENCE if name == "none" else 0.0
+    return {"none": _PREFERENCE, "log": _PREFERENCE_FOR_LOG}.get(name, 0.0)
 
 
 def _subset(values: Array) -> Index:
