@@ -31,6 +31,8 @@ from calamint.model.transforms import Compression, OutcomeTransform, Warp, stand
 _PREFERENCE = 3.0  # nats
 # Values that are positive by nature more often have a logarithm without a shift.
 _PREFERENCE_FOR_LOG = 2.0
+# Values that span less may as well become negative where nothing was measured yet.
+_DECADES = 20.0
 _MIN_DISTINCT = 8
 # Past this many measurements the choice is made on as many of them, evenly spaced by value.
 _SUBSET = 64
@@ -226,7 +228,7 @@ def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
     resolution = float(np.min(np.diff(np.unique(values))))
     least = max(largest_sem, resolution)
     warps = {"none": Warp(), "asinh": _asinh(sample, target)}
-    if low > 0:
+    if low > 0 and high > _DECADES * low:
         warps["log"] = Warp("log", 0.0, _CLOSE_TO_ZERO * low)
     for share in _MARGINS:
         margin = max(share * spread, least)
