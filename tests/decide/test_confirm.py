@@ -43,6 +43,7 @@ def test_a_recommendation_is_confirmed_task_by_task():
     for _ in range(2):
         job = optimizer.confirm()
         assert job.update == "confirm"
+        assert "to confirm the recommendation" in str(job)
         assert job.params == best.params
         jobs.append(job.task)
         optimizer.tell(job, measure(job.task, job.params))

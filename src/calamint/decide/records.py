@@ -61,6 +61,8 @@ class Suggestion:
         sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
         if self.update == "fallback":
             return f"{sentence}: chosen without a model, which failed ({'; '.join(self.warnings)})"
+        if self.update == "confirm":
+            return f"{sentence}: to confirm the recommendation"
         if not self.bits:
             return sentence
         total = f"{sum(self.bits.values()):.3g} bits are expected"

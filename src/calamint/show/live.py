@@ -61,6 +61,8 @@ def _line(progress: Progress, result: JobResult) -> str:
     total = sum(progress.ended.values())
     of = f"/{progress.budget}" if progress.budget else ""
     bits = f", {sum(job.bits.values()):.2f} bits were expected" if job.bits else ""
+    if job.update == "confirm":
+        bits = ", to confirm the recommendation"
     return (
         f"{total}{of} {job.task} on {'+'.join(job.resources)} at {inputs}: {found}"
         f" ({result.seconds:.1f} s{bits})"
