@@ -93,7 +93,7 @@ def run(
     confirm: Annotated[
         int | None,
         typer.Option(
-            help="Times that the last evaluations confirm the recommendation [default: 3]."
+            help="Confirmations of the recommendation within the budget; up to 3 if not given."
         ),
     ] = None,
     timeout: Annotated[
