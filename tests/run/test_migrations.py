@@ -64,3 +64,11 @@ def test_tables_are_those_of_a_new_storage(storage, tmp_path):
             }
 
     assert columns(tmp_path / "old.db") == columns(tmp_path / "new.db")
+
+
+def test_models_of_earlier_versions_are_read():
+    settings = cm.Settings(model=cm.Model(hyperparameters="mle")).to_json()
+    settings["model"] = {**settings["model"], "hyperparameters": "ml"}
+    del settings["model"]["transform"]
+    read = cm.Settings.from_json(settings)
+    assert read.model == cm.Model(hyperparameters="mle", transform="none")

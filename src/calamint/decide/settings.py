@@ -127,10 +127,17 @@ class Settings:
                 **content,
                 "rationality": math.inf if rationality == "inf" else rationality,
                 "acquisition": _stored_acquisition(content["acquisition"]),
-                # Studies of earlier versions modelled values as they were.
-                "model": Model(**{"transform": "none", **content["model"]}),
+                "model": _stored_model(content["model"]),
             }
         )
+
+
+def _stored_model(content: Mapping[str, Any]) -> Model:
+    """Studies of earlier versions modelled values as they were, and wrote "ml" for "mle"."""
+    stored = {"transform": "none", **content}
+    if stored["hyperparameters"] == "ml":
+        stored["hyperparameters"] = "mle"
+    return Model(**stored)
 
 
 def measures_all(problem: Problem, task: str) -> bool:
