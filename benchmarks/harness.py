@@ -6,7 +6,7 @@ An optimiser is anything that makes a `Contestant` from a solved problem and a s
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -104,6 +104,22 @@ def repetition(entry: Entry, seed: int, tolerance: float = 0.0) -> list[Row]:
             )
         )
     return rows
+
+
+def report(path: Path, looks: Mapping[str, Sequence[int]], heading: str) -> None:
+    """Print a table of a CSV's rows, and write it beside the CSV as Markdown.
+
+    looks  after which evaluations each problem is summarised
+    """
+    rows = read(path)
+    summaries = [
+        summary
+        for name, at in looks.items()
+        for summary in summarise([row for row in rows if row.problem == name], at)
+    ]
+    text = table(summaries)
+    print(text)
+    path.with_suffix(".md").write_text(f"{heading}\n{text}\n")
 
 
 def _written(values: Mapping[str, Any]) -> str:

@@ -71,15 +71,8 @@ def main() -> None:
         ]
         seeds = range(options.repetitions)
         harness.run(entries, seeds, path, options.processes, tolerance=1e-6)
-    rows = harness.read(path)
-    summaries = [
-        summary
-        for name, (_, _, at) in PROBLEMS.items()
-        for summary in harness.summarise([row for row in rows if row.problem == name], at)
-    ]
-    table = harness.table(summaries)
-    print(table)
-    (RESULTS / "pilot.md").write_text(f"# Coupled problems\n\n{__doc__}\n{table}\n")
+    looks = {name: at for name, (_, _, at) in PROBLEMS.items()}
+    harness.report(path, looks, f"# Coupled problems\n\n{__doc__}")
 
 
 if __name__ == "__main__":

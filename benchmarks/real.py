@@ -107,13 +107,12 @@ def _calamint(task: RealTask, method: str, seed: int) -> tuple[Mapping[str, Any]
         optimizer.add(params, task.measure(params, 1000 * seed + run))
     for evaluation in range(STARTS, task.evaluations):
         confirming = evaluation >= task.evaluations - CONFIRM
-        for name, details in problem.tasks.items():
+        for name in problem.tasks:
             job = (optimizer.confirm() if confirming else None) or optimizer.ask(task=name)
             assert job is not None
             values = task.measure(job.params, 1000 * seed + evaluation)
             measures = problem.tasks[job.task].measures
             optimizer.tell(job, {key: values[key] for key in measures})
-            del details
     best = optimizer.recommend(kind="observed")
     return (best.params, best.objective) if best.confirmed else None
 

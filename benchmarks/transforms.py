@@ -75,15 +75,8 @@ def main() -> None:
         for method, make in makers(options.peers, *PROBLEMS[name][:2]).items()
     ]
     harness.run(entries, range(options.repetitions), path, options.processes, tolerance=0.0)
-    rows = harness.read(path)
-    summaries = [
-        summary
-        for name, (_, _, at) in PROBLEMS.items()
-        for summary in harness.summarise([row for row in rows if row.problem == name], at)
-    ]
-    table = harness.table(summaries)
-    print(table)
-    (RESULTS / "transforms.md").write_text(f"# Transforms\n\n{__doc__}\n{table}\n")
+    looks = {name: at for name, (_, _, at) in PROBLEMS.items()}
+    harness.report(path, looks, f"# Transforms\n\n{__doc__}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from calamint.model.transform_choice import Target, choose_transform, fixed_tran
 from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
+_NOT_CHOSEN: tuple[str | None, int] = (None, 0)
+
 
 def fit(
     problem: Problem,
@@ -63,24 +65,11 @@ def _fitted(
     kernel, parameter_index = model.kernel_of(name), problem.space.parameter_index
     binary = name in problem.binary
     likelihood: Likelihood
-    chosen: tuple[str | None, int] = (None, 0)
-    requested = "none" if binary else model.transform_of(name)
-    target = Target(low, high, sign, name == problem.objective.name)
-    if binary:
-        transform = OutcomeTransform()
-    elif model.amplitude_is_fixed(name):
-        transform = OutcomeTransform(0.0, sign)
-    elif requested == "auto":
-        prior = model.prior_of(name, len(problem.space), OutcomeTransform())
-        choosing = rng.spawn(1)[0]  # the stream of the sampler is the same without it
-        transform, chosen = choose_transform(
-            kernel, data, parameter_index, prior, target, before, choosing
-        )
-    else:
-        transform = fixed_transform(requested, data, target)
+    transform, chosen = OutcomeTransform(), _NOT_CHOSEN
     if binary:
         likelihood = ProbitLikelihood(kernel, data, parameter_index)
     else:
+        transform, chosen = _transform(problem, model, name, sign, data, rng, before)
         likelihood = GaussianLikelihood(kernel, data, transform, parameter_index)
     prior = model.prior_of(name, len(problem.space), transform, binary)
     theta = _hyperparameters(model, likelihood, prior, rng, before)
@@ -91,6 +80,29 @@ def _fitted(
         kernel=kernel,
         binary=binary,
         chosen=chosen,
+    )
+
+
+def _transform(
+    problem: Problem,
+    model: Model,
+    name: str,
+    sign: float,
+    data: Data,
+    rng: np.random.Generator,
+    before: Hyperparameters | None,
+) -> tuple[OutcomeTransform, tuple[str | None, int]]:
+    """The scale of a function, and what was chosen if the user left the choice."""
+    if model.amplitude_is_fixed(name):
+        return OutcomeTransform(0.0, sign), _NOT_CHOSEN
+    target = Target(*problem.limits_of(name), sign, name == problem.objective.name)
+    requested = model.transform_of(name)
+    if requested != "auto":
+        return fixed_transform(requested, data, target), _NOT_CHOSEN
+    prior = model.prior_of(name, len(problem.space), OutcomeTransform())
+    choosing = rng.spawn(1)[0]  # the stream of the sampler is the same without it
+    return choose_transform(
+        model.kernel_of(name), data, problem.space.parameter_index, prior, target, before, choosing
     )
 
 

@@ -46,27 +46,28 @@ def _loss(
     return loss
 
 
-def refined(
-    likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int = 20
-) -> tuple[Array, float]:
-    """A few steps uphill from θ (P + 3,): where they end, and the log posterior there."""
+def _bounds(prior: Prior) -> Array:
+    """(F, 2) of the free entries, in units of the prior's spread."""
+    ends = np.stack([prior.low, prior.high], axis=-1)[prior.free]
+    return (ends - prior.centre[prior.free][:, None]) / prior.spread[prior.free][:, None]
+
+
+def refined(likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int = 20) -> float:
+    """The log posterior after a few steps uphill from θ (P + 3,)."""
     from scipy.optimize import minimize
 
     centre, spread = prior.centre[prior.free], prior.spread[prior.free]
     if not prior.free.any():
-        return theta, float(log_posterior(likelihood, prior, theta[None])[0])
-    bounds = (np.stack([prior.low, prior.high], axis=-1)[prior.free] - centre[:, None]) / spread[
-        :, None
-    ]
+        return float(log_posterior(likelihood, prior, theta[None])[0])
     result = minimize(
         _loss(likelihood, prior, use_prior=True),
         (theta[prior.free] - centre) / spread,
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
+        bounds=_bounds(prior),
         options={"maxfun": evaluations, "ftol": 1e-4},
     )
-    return prior.complete(centre + spread * result.x), -float(result.fun)
+    return -float(result.fun)
 
 
 def most_probable(
@@ -111,8 +112,7 @@ def local_optima(
     )
     # In units of the prior's spread all directions matter alike: fewer steps than in θ itself.
     centre, spread = prior.centre[prior.free], prior.spread[prior.free]
-    bounds = np.stack([prior.low, prior.high], axis=-1)[prior.free]
-    bounds = (bounds - centre[:, None]) / spread[:, None]
+    bounds = _bounds(prior)
 
     loss = _loss(likelihood, prior, use_prior)
     found = []

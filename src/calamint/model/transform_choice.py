@@ -9,7 +9,7 @@ scale.
 
 | symbol | code | meaning |
 |---|---|---|
-| T | `Candidate.warp` | a candidate |
+| T | `Warp` | a candidate |
 | y_n | `values` | measured values |
 | spread | `Sample.spread` | a robust standard deviation |
 """
@@ -32,7 +32,7 @@ _PREFERENCE = 3.0  # nats
 # Values that are positive by nature more often have a logarithm without a shift.
 _PREFERENCE_FOR_LOG = 2.0
 # Values that span less may as well become negative where nothing was measured yet.
-_DECADES = 20.0
+_MIN_RATIO = 20.0
 _MIN_DISTINCT = 8
 # Past this many measurements the choice is made on as many of them, evenly spaced by value.
 _SUBSET = 64
@@ -67,6 +67,10 @@ class Target:
     @property
     def finite_limits(self) -> list[float]:
         return [limit for limit in (self.low, self.high) if math.isfinite(limit)]
+
+    def with_limits(self, values: Array) -> Array:
+        """The values, followed by the finite limits."""
+        return np.concatenate([values, self.finite_limits])
 
 
 @final
@@ -115,8 +119,7 @@ def fixed_transform(name: str, data: Data, target: Target) -> OutcomeTransform:
 
 
 def _named_warp(name: str, data: Data, target: Target) -> Warp:
-    values = data.values
-    every = np.concatenate([values, target.finite_limits])
+    every = target.with_limits(data.values)
     if name == "log":
         positive = every[every > 0]
         least = float(positive.min()) if len(positive) else 1.0
@@ -127,7 +130,7 @@ def _named_warp(name: str, data: Data, target: Target) -> Warp:
         margin = float(np.min([inside, 1 - inside])) if len(inside) else 0.25
         margin *= _CLOSE_TO_ZERO if len(inside) == len(every) else 1.0
         return Warp("logit", 0.0, min(max(margin, 1e-12), 0.25))
-    if name == "asinh" and len(values):
+    if name == "asinh" and len(data):
         return _asinh(Sample.of(data), target)
     return Warp()
 
@@ -148,10 +151,9 @@ def choose_transform(
     """
     name = None if before is None else before.transform
     chosen_at = 0 if before is None else before.chosen_at
-    count = len(data)
-    if _is_extreme(data, target) or len(np.unique(data.values)) < _MIN_DISTINCT:
-        return _compressed(Warp(), Sample.of(data), target), ("none", 0)
-    sample = Sample.of(data)
+    count, sample = len(data), Sample.of(data)
+    if _is_extreme(sample, target) or len(np.unique(data.values)) < _MIN_DISTINCT:
+        return _compressed(Warp(), sample, target), ("none", 0)
     candidates = _candidates(data, sample, target)
     if name not in candidates or count - chosen_at > count // 10:
         warm = None if before is None else before.theta
@@ -179,19 +181,17 @@ def _best(
     if warm is not None:
         pool.append(np.clip(warm[:4], prior.low, prior.high))
     thetas = np.where(prior.free, np.vstack(pool), prior.fixed)
-    likelihoods, starts, scores = {}, {}, {}
+    likelihoods, starts, scores, bonus = {}, {}, {}, {}
     for name, transform in transforms.items():
         likelihoods[name] = GaussianLikelihood(kernel, subset, transform, parameter_index)
-        jacobian = float(transform.log_jacobian(subset.values).sum())
-        values = log_posterior(likelihoods[name], prior, thetas) + jacobian
+        bonus[name] = float(transform.log_jacobian(subset.values).sum()) + _preference(name)
+        values = log_posterior(likelihoods[name], prior, thetas)
         starts[name] = thetas[int(np.argmax(values))]
-        scores[name] = float(np.max(values)) + _preference(name)
+        scores[name] = float(np.max(values)) + bonus[name]
     reference = current if current in transforms else "none"
     challenger = max((name for name in transforms if name != reference), key=scores.__getitem__)
     for name in (reference, challenger):
-        theta, value = refined(likelihoods[name], prior, starts[name])
-        jacobian = float(likelihoods[name].transform.log_jacobian(subset.values).sum())
-        starts[name], scores[name] = theta, value + jacobian + _preference(name)
+        scores[name] = refined(likelihoods[name], prior, starts[name]) + bonus[name]
     needed = _PREFERENCE if current in transforms else 0.0
     return challenger if scores[challenger] > scores[reference] + needed else reference
 
@@ -201,34 +201,34 @@ def _preference(name: str) -> float:
 
 
 def _subset(values: Array) -> Index:
-    """Indices of at most so many values as are needed to choose, evenly spaced by rank."""
+    """Indices of at most as many values as are needed to choose, evenly spaced by rank."""
     if len(values) <= _SUBSET:
         return np.arange(len(values))
     order = np.argsort(values, kind="stable")
     return np.sort(order[np.linspace(0, len(values) - 1, _SUBSET).round().astype(int)])
 
 
-def _is_extreme(data: Data, target: Target) -> bool:
-    values = data.values
+def _is_extreme(sample: Sample, target: Target) -> bool:
+    values = sample.values
     if len(values) == 0:
         return False
-    every = np.abs(np.concatenate([values, target.finite_limits]))
+    largest = float(np.abs(target.with_limits(values)).max())
     spread = float(np.max(values) / 2 - np.min(values) / 2)
-    if float(every.max()) > _LARGEST or spread < _SMALLEST:
+    if largest > _LARGEST or spread < _SMALLEST:
         return True
-    return float(every.max()) > _LARGEST * Sample.of(data).spread()
+    return largest > _LARGEST * sample.spread()
 
 
 def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
     values = data.values
-    every = np.concatenate([values, target.finite_limits])
+    every = target.with_limits(values)
     low, high, spread = float(every.min()), float(every.max()), sample.spread()
     sem = np.sqrt(data.noise_variance)
     largest_sem = float(np.nanmax(sem)) if np.any(np.isfinite(sem)) else 0.0
     resolution = float(np.min(np.diff(np.unique(values))))
     least = max(largest_sem, resolution)
     warps = {"none": Warp(), "asinh": _asinh(sample, target)}
-    if low > 0 and high > _DECADES * low:
+    if low > 0 and high > _MIN_RATIO * low:
         warps["log"] = Warp("log", 0.0, _CLOSE_TO_ZERO * low)
     for share in _MARGINS:
         margin = max(share * spread, least)

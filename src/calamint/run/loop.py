@@ -20,7 +20,7 @@ from calamint.errors import (
     StorageError,
     TaskError,
 )
-from calamint.run.ask import Request
+from calamint.run.ask import Request, check_lease
 from calamint.run.execute import Executor, JobResult, Local, Tasks, parse_tasks
 from calamint.run.jobs import Job
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
@@ -55,8 +55,7 @@ class Loop:
         watch: Watcher | None,
         lease: float,
     ) -> None:
-        if _positive(lease, "lease") is None:
-            raise ProblemError(f"lease is {lease!r}: write a positive number of seconds.")
+        check_lease(lease)
         self.study, self.watch = study, watch
         # Virtual time passes in leaps, and nobody beats meanwhile.
         self.lease = 1e12 if isinstance(study.clock, VirtualClock) else lease
