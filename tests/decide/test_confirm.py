@@ -74,7 +74,7 @@ def test_tasks_that_have_measured_the_input_are_not_asked_again():
 
 def test_a_point_that_fails_moves_the_recommendation_inward():
     optimizer = searched(14)
-    seen = []
+    seen, failed = [], None
     for _ in range(8):
         job = optimizer.confirm()
         if job is None:
@@ -83,6 +83,8 @@ def test_a_point_that_fails_moves_the_recommendation_inward():
         if job.task == "test":
             values = {"c": values["c"] + 0.1}  # the limit is nearer than was believed
             seen.append(values["c"] <= 1)
+            failed = None if seen[-1] else job.params
+        assert job.task == "test" or job.params != failed  # its score is of no use
         optimizer.tell(job, values)
     assert not seen[0]
     assert any(seen)
