@@ -22,5 +22,9 @@ class TaskError(CalamintError):
     """A task that cannot be started at all, at any input."""
 
 
+class ModelError(CalamintError):
+    """No model can be fitted to what was measured, by any method."""
+
+
 class ExhaustedError(CalamintError):
     """No measurement is expected to yield as many bits as were asked for."""

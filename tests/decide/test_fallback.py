@@ -116,3 +116,22 @@ def test_questions_step_down_too(monkeypatch):
     fresh = cm.Optimizer(PROBLEM)
     with pytest.raises(cm.CalamintError, match="no model can be fitted"):
         fresh.recommend()
+
+
+def test_confirming_steps_down_to_searching(monkeypatch, tmp_path):
+    """A budget that is kept for confirming is spent even if nothing can be recommended."""
+
+    def broken(*arguments):
+        raise np.linalg.LinAlgError("singular")
+
+    optimizer = run("pesc")
+    monkeypatch.setattr("calamint.decide.confirm._task_and_input", broken)
+    assert optimizer.confirm() is None
+    monkeypatch.setattr("calamint.decide.update.fit", broken)
+    fresh = cm.Optimizer(PROBLEM)
+    fresh.add({"x": 0.9}, measure({"x": 0.9}))
+    assert fresh.confirm() is None
+    study = cm.Study(PROBLEM, f"sqlite:///{tmp_path}/study.db")
+    report = study.run(measure, evaluations=6, confirm=3)
+    assert report.evaluations == 6
+    assert [job.update for job in study.jobs][-1] == "fallback"

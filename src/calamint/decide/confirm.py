@@ -1,11 +1,12 @@
 """Confirming a recommendation: measuring what was not measured there yet.
 
 A point that fails teaches the model, which moves the recommendation inward; if it does not move, a
-smaller δ does. A noisy measurement near its limit is repeated until the average is clear of it.
+smaller δ does. Where noise leaves open whether a limit is met, the measurement is repeated, also at
+inputs that seem better than the recommendation and met every limit, but perhaps by chance.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from calamint.problem import Params, Problem
 
 _SMALLER_DELTAS = 4
 _MOST_REPLICATES = 4
-_CLEAR = 1.64  # standard errors between an average and its limit
 _NOISELESS = 1e-4  # variance, in standardised units
 
 
@@ -68,7 +68,7 @@ def _task_and_input(query: Query, free: Mapping[str, int]) -> tuple[str, Params,
     """A task, its input and its expected cost."""
     problem, observations = query.modelled.original, query.observations
     measured = measured_inputs(problem, observations.history)
-    for params in _inputs(query):
+    for params in _inputs(query, measured.values()):
         here = measured.get(input_key(params))
         wanted = set(problem.measured) if here is None else set(here.missing(problem))
         if here is not None:
@@ -88,29 +88,49 @@ def _task_and_input(query: Query, free: Mapping[str, int]) -> tuple[str, Params,
     return None
 
 
-def _inputs(query: Query) -> Iterator[Params]:
-    """Inputs worth confirming: the one begun, the recommendation, and others further inside."""
+def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]:
+    """Inputs worth confirming: the one begun, better ones that noise leaves in doubt, the
+    recommendation, and others further inside."""
     if query.observations.confirming is not None:
         yield query.observations.confirming
-    for power in range(_SMALLER_DELTAS):
+    recommended = query.recommend(query.settings.delta, "believed").params
+    yield from _in_doubt(query, measured, recommended)
+    yield recommended
+    for power in range(1, _SMALLER_DELTAS):
         yield query.recommend(query.settings.delta / 4**power, "believed").params
 
 
+def _in_doubt(
+    query: Query, measured: Iterable[MeasuredInput], recommended: Params
+) -> Iterator[Params]:
+    """Inputs that met every limit, perhaps by chance, and would improve on the recommendation; by
+    how much they are expected to."""
+    problem = query.modelled.original
+    inputs = [each for each in measured if each.confirmed(problem) and _unclear(query, each)]
+    if not inputs:
+        return
+    points = np.array([problem.space.encode(recommended), *(each.point for each in inputs)])
+    objective = query.surrogate.expected_objective(points)
+    probability = feasibility.probability(query.surrogate, points[1:])
+    gain = probability * (objective[0] - objective[1:])
+    for index in np.argsort(-gain, kind="stable"):
+        if gain[index] > 0:
+            yield inputs[index].params
+
+
 def _unclear(query: Query, here: MeasuredInput) -> set[str]:
-    """Constraints whose noisy average is too close to a limit to tell."""
-    unclear = set()
+    """Constraints whose noise leaves open whether the limit is met."""
+    unclear, delta = set(), query.settings.delta
     for constraint in query.modelled.original.constraints:
         name = constraint.name
-        count = here.counts.get(name, _MOST_REPLICATES)
-        function = query.surrogate.functions[name]
-        if count >= _MOST_REPLICATES or constraint.binary:
+        if here.counts.get(name, _MOST_REPLICATES) >= _MOST_REPLICATES or constraint.binary:
             continue
-        noise = float(function.posterior.noise.mean())
-        if noise < _NOISELESS:
+        if float(query.surrogate.functions[name].posterior.noise.mean()) < _NOISELESS:
             continue
-        average = float(function.transform.to_model(np.array(here.values[name])))
-        distance = min(abs(average - function.low), abs(average - function.high))
-        if distance < _CLEAR * np.sqrt(noise / count):
+        probability = float(feasibility.probability_of(query.surrogate, name, here.point[None])[0])
+        # An average that violates its limit is repeated only if that is more likely chance.
+        lowest = delta if constraint.met(here.values[name]) else 0.5
+        if lowest < probability < 1 - delta:
             unclear.add(name)
     return unclear
 

@@ -17,13 +17,14 @@ from calamint.decide.capacity import competing_tasks, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.confirm import next_confirmation
 from calamint.decide.decision import decide
+from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
 from calamint.decide.queries import Prediction, Query
 from calamint.decide.records import Decision, Recommendation, Record, Suggestion
 from calamint.decide.results import Value, parse_seconds, read_values
 from calamint.decide.settings import Rationality, Settings, read_acquisition, read_delta
 from calamint.decide.state import State
-from calamint.errors import ResultError
+from calamint.errors import ModelError, ResultError
 from calamint.model import Model
 from calamint.problem import Problem
 
@@ -173,7 +174,8 @@ class Optimizer:
     def decide_confirmation(
         self, free: Mapping[str, int]
     ) -> tuple[State, Suggestion, Decision] | None:
-        """The job that `confirm` would book; nothing is changed until `book`.
+        """The job that `confirm` would book, none if no model can be fitted; nothing is changed
+        until `book`.
 
         Args:
             free: How many more jobs each resource can take.
@@ -181,7 +183,12 @@ class Optimizer:
         if not self.observations.history:
             return None
         self.clock.start()
-        found = next_confirmation(self.query(), free, self.clock)
+        try:
+            found, _ = first_success(
+                [("confirmation", lambda: next_confirmation(self.query(), free, self.clock))]
+            )
+        except ModelError:
+            return None
         return None if found is None else (self.state, *found)
 
     def decide(

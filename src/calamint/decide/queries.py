@@ -25,7 +25,7 @@ from calamint.decide.records import Recommendation, near_points
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
 from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_attempts
-from calamint.errors import CalamintError, ProblemError, ResultError
+from calamint.errors import ModelError, ProblemError, ResultError
 from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
 
@@ -123,7 +123,7 @@ class Query:
             state = replace(state, fit=found)
             return Query(given, settings, state, observations, found.surrogate)
         if state.update is None:
-            raise CalamintError(f"no model can be fitted to what was measured: {warnings[-1]}.")
+            raise ModelError(f"no model can be fitted to what was measured: {warnings[-1]}.")
         last = state.update.surrogate.extended(given.data)
         return Query(given, settings, state, observations, last)
 
@@ -200,7 +200,11 @@ class Query:
         return low, high
 
     def _best_observed(self, delta: float) -> Recommendation:
-        """The confirmed input with the best posterior; without one, the most probably feasible."""
+        """The confirmed input with the best posterior; without one, the most probably feasible.
+
+        Noise may have let an input meet its limits by chance. One whose probability p of being
+        feasible is below 1 − δ is worth p / (1 − δ) of its advantage over the worst confirmed one.
+        """
         stated = self.modelled.original
         name = stated.objective.name
         inputs = list(measured_inputs(stated, self.observations.history).values())
@@ -211,7 +215,8 @@ class Query:
         confirmed = [index for index, each in enumerate(inputs) if each.confirmed(stated)]
         if confirmed:
             expected = self.surrogate.expected_objective(points[confirmed])
-            best = confirmed[int(np.argmin(expected))]
+            share = np.minimum(np.exp(log_probability[confirmed]) / (1 - delta), 1.0)
+            best = confirmed[int(np.argmin(share * (expected - expected.max())))]
         else:
             best = int(np.argmax(log_probability))
         found = inputs[best]
