@@ -27,7 +27,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import rows
+from calamint import Model, Optimizer
 from real_tasks import TASKS, RealTask
+from starts import starting_points
 
 RESULTS = Path(__file__).parent / "results"
 METHODS = ("auto", "none", "eic", "botorch", "optuna", "tpe", "random")
@@ -63,7 +65,8 @@ class Row:
 def answer(task: RealTask, method: str, seed: int) -> tuple[Mapping[str, Any], float] | None:
     """The parameters that a method ends with, and the objective that it claims."""
     if method in ("auto", "none", "eic"):
-        return _calamint(task, method, seed)
+        observed = search(task, method, seed).recommend(kind="observed")
+        return (observed.params, observed.objective) if observed.confirmed else None
     import peers
 
     kinds = {
@@ -91,10 +94,8 @@ class _Coupled:
         self.problem = task.problem.coupled()
 
 
-def _calamint(task: RealTask, method: str, seed: int) -> tuple[Mapping[str, Any], float] | None:
-    from calamint import Model, Optimizer
-    from starts import starting_points
-
+def search(task: RealTask, method: str, seed: int) -> Optimizer:
+    """Calamint after the whole budget, the last three evaluations for confirming."""
     problem = task.problem.coupled() if method == "eic" else task.problem
     optimizer = Optimizer(
         problem,
@@ -113,8 +114,7 @@ def _calamint(task: RealTask, method: str, seed: int) -> tuple[Mapping[str, Any]
             values = task.measure(job.params, 1000 * seed + evaluation)
             measures = problem.tasks[job.task].measures
             optimizer.tell(job, {key: values[key] for key in measures})
-    best = optimizer.recommend(kind="observed")
-    return (best.params, best.objective) if best.confirmed else None
+    return optimizer
 
 
 def repetition(name: str, method: str, seed: int) -> list[Row]:

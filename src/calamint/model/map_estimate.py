@@ -52,13 +52,15 @@ def _bounds(prior: Prior) -> Array:
     return (ends - prior.centre[prior.free][:, None]) / prior.spread[prior.free][:, None]
 
 
-def refined(likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int = 20) -> float:
-    """The log posterior after a few steps uphill from θ (P + 3,)."""
+def refined(
+    likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int
+) -> tuple[float, Array]:
+    """The log posterior after a few steps uphill from θ (P + 3,), and where they led."""
     from scipy.optimize import minimize
 
     centre, spread = prior.centre[prior.free], prior.spread[prior.free]
     if not prior.free.any():
-        return float(log_posterior(likelihood, prior, theta[None])[0])
+        return float(log_posterior(likelihood, prior, theta[None])[0]), theta
     result = minimize(
         _loss(likelihood, prior, use_prior=True),
         (theta[prior.free] - centre) / spread,
@@ -67,7 +69,7 @@ def refined(likelihood: Likelihood, prior: Prior, theta: Array, evaluations: int
         bounds=_bounds(prior),
         options={"maxfun": evaluations, "ftol": 1e-4},
     )
-    return -float(result.fun)
+    return -float(result.fun), prior.complete(centre + spread * result.x)
 
 
 def most_probable(

@@ -15,6 +15,7 @@ scale.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -37,6 +38,9 @@ _MIN_DISTINCT = 8
 # Past this many measurements the choice is made on as many of them, evenly spaced by value.
 _SUBSET = 64
 _SCREENED = 12
+# Of the likelihood, for every candidate, and then for the best.
+_FIRST_EVALUATIONS, _EVALUATIONS = 10, 25
+_FINALISTS = 2
 # Beyond these magnitudes differences and squares overflow; identity copes with them.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 _MARGINS = (0.03, 0.3)  # distance of a shifted logarithm's origin from the data, in spreads
@@ -181,17 +185,23 @@ def _best(
     if warm is not None:
         pool.append(np.clip(warm[:4], prior.low, prior.high))
     thetas = np.where(prior.free, np.vstack(pool), prior.fixed)
-    likelihoods, starts, scores, bonus = {}, {}, {}, {}
+    likelihoods, best, scores, bonus = {}, {}, {}, {}
     for name, transform in transforms.items():
         likelihoods[name] = GaussianLikelihood(kernel, subset, transform, parameter_index)
         bonus[name] = float(transform.log_jacobian(subset.values).sum()) + _preference(name)
-        values = log_posterior(likelihoods[name], prior, thetas)
-        starts[name] = thetas[int(np.argmax(values))]
-        scores[name] = float(np.max(values)) + bonus[name]
+        best[name] = thetas[int(np.argmax(log_posterior(likelihoods[name], prior, thetas)))]
+
+    def refine(names: Iterable[str], evaluations: int) -> None:
+        for name in names:
+            value, best[name] = refined(likelihoods[name], prior, best[name], evaluations)
+            scores[name] = value + bonus[name]
+
     reference = current if current in transforms else "none"
-    challenger = max((name for name in transforms if name != reference), key=scores.__getitem__)
-    for name in (reference, challenger):
-        scores[name] = refined(likelihoods[name], prior, starts[name]) + bonus[name]
+    others = [name for name in transforms if name != reference]
+    refine(others, _FIRST_EVALUATIONS)
+    others = sorted(others, key=scores.__getitem__)[-_FINALISTS:]
+    refine([reference, *others], _EVALUATIONS)
+    challenger = max(others, key=scores.__getitem__)
     needed = _PREFERENCE if current in transforms else 0.0
     return challenger if scores[challenger] > scores[reference] + needed else reference
 
