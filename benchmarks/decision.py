@@ -40,6 +40,8 @@ SOLVED = CLASSIC["toy"]().coupled()
 COMPARED = (20, 50, 100)
 GROWTH = (20, 50, 100, 200, 400)
 REPETITIONS = 15
+# A problem, and the numbers of measurements between which decisions are made.
+SEARCHES = (("toy", 5, 40), ("welded_beam", 8, 40), ("hartmann6", 8, 60))
 STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
 PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
 UNTRANSFORMED = 'sampled, M = 10, transform="none"'
@@ -218,6 +220,36 @@ def growth() -> list[str]:
     return lines
 
 
+def over_a_search() -> list[str]:
+    """All decisions of a search, those that choose a scale anew among them, with both settings."""
+    from calamint import Model, Optimizer
+
+    lines = ['| problem | measurements | "auto" | "none" | ratio |', "|---|---|---|---|---|"]
+    for name, first, last in SEARCHES:
+        solved = CLASSIC[name]().coupled()
+        optimizers = {
+            transform: Optimizer(solved.problem, model=Model(transform=transform), initial=0)
+            for transform in ("auto", "none")
+        }
+        seconds = dict.fromkeys(optimizers, 0.0)
+        for count, params in enumerate(starting_points(solved, 0, last), start=1):
+            for optimizer in optimizers.values():
+                optimizer.add(params, solved.evaluate(params))
+            # They take turns in going first.
+            for transform in sorted(optimizers, reverse=bool(count % 2)) if count >= first else ():
+                begin = time.perf_counter()
+                suggestion = optimizers[transform].ask()
+                seconds[transform] += time.perf_counter() - begin
+                assert suggestion is not None
+                optimizers[transform].cancel(suggestion)
+        auto, none = (1000 * total / (last - first + 1) for total in seconds.values())
+        lines.append(
+            f"| {name} | {first} to {last} | {auto:.0f} ms | {none:.0f} ms | {auto / none:.2f} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     grown = growth()  # first, so that peak memory is its own
     compared = compare()
@@ -229,6 +261,10 @@ def main() -> None:
             f"## Whole decisions, median of {REPETITIONS}",
             "",
             *compared,
+            "",
+            "## Transforms chosen and not, mean over the decisions of a search",
+            "",
+            *over_a_search(),
             "",
             "## Stages, milliseconds",
             "",
