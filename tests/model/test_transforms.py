@@ -106,6 +106,34 @@ def test_values_over_decades_get_a_logarithm():
         assert chosen.startswith("log")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_choice_has_nearly_the_highest_posterior_density(seed):
+    """Of all candidates, each with its best hyper-parameters: the first look at them misleads."""
+    from calamint.model import transform_choice as choice
+    from calamint.model.data import Data
+    from calamint.model.hyperparameters import Prior
+    from calamint.model.likelihood import GaussianLikelihood
+    from calamint.model.map_estimate import log_posterior, most_probable
+    from calamint.testbed import goldstein_price
+
+    inputs = RNG(seed).random((30, 2))
+    values = goldstein_price().functions["f"](4 * inputs - 2)
+    data, index = Data(inputs, values, np.full(30, np.nan)), np.arange(2)
+    kernel, prior = cm.Model().kernel_of("f"), Prior.standard(2)
+    target = choice.Target(-math.inf, math.inf, 1.0, True)
+    _, (chosen, _) = choice.choose_transform(kernel, data, index, prior, target, None, RNG(1))
+    scores = {}
+    sample = choice.Sample.of(data)
+    for name, warp in choice._candidates(data, sample, target).items():
+        transform = choice._compressed(warp, sample, target)
+        likelihood = GaussianLikelihood(kernel, data, transform, index)
+        theta = most_probable(likelihood, prior, RNG(2))[None]
+        density = log_posterior(likelihood, prior, theta)[0]
+        jacobian = transform.log_jacobian(values).sum()
+        scores[name] = density + jacobian + choice._preference(name)
+    assert scores[chosen] > max(scores.values()) - 1.0, scores
+
+
 def test_values_that_pile_up_below_a_bound_get_a_reflected_logarithm():
     for seed in range(3):
         chosen = surrogate_of(lambda x, y: 7 - math.exp(4 * smooth(x, y)), seed=seed).chosen[0]
