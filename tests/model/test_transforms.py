@@ -123,9 +123,7 @@ def test_the_choice_has_nearly_the_highest_posterior_density(seed):
     target = choice.Target(-math.inf, math.inf, 1.0, True)
     _, (chosen, _) = choice.choose_transform(kernel, data, index, prior, target, None, RNG(1))
     scores = {}
-    sample = choice.Sample.of(data)
-    for name, warp in choice._candidates(data, sample, target).items():
-        transform = choice._compressed(warp, sample, target)
+    for name, transform in choice._candidates(data, choice.Sample.of(data), target).items():
         likelihood = GaussianLikelihood(kernel, data, transform, index)
         theta = most_probable(likelihood, prior, RNG(2))[None]
         density = log_posterior(likelihood, prior, theta)[0]

@@ -3,9 +3,9 @@
     score(T) = max over θ of log p(T(y) | θ) + log p(θ), plus Σ log T'(y_n)
 
 of each candidate T; identity is preferred by a few nats, and a choice is changed only if another is
-better by as many. Before that, values far away are compressed: an objective much worse than most,
-and a constraint far from its limits, need no resolution, and a penalty of 1e6 must not define the
-scale.
+better by as many. Each is offered with values far away as they are, and compressed: an objective
+much worse than most, and a constraint far from its limits, need no resolution, and a penalty of 1e6
+must not define the scale.
 
 | symbol | code | meaning |
 |---|---|---|
@@ -35,7 +35,7 @@ _PREFERENCE_FOR_LOG = 2.0
 # Values that span less may as well become negative where nothing was measured yet.
 _MIN_RATIO = 20.0
 _MIN_DISTINCT = 8
-# Past this many measurements the choice is made on as many of them, evenly spaced by value.
+# Past this many measurements the choice is made by as many of them, evenly spaced by rank.
 _SUBSET = 64
 _SCREENED = 12
 # Of the likelihood, for every candidate, and then for the best.
@@ -46,9 +46,15 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 _MARGINS = (0.03, 0.3)  # distance of a shifted logarithm's origin from the data, in spreads
 _ASINH_WIDTH = 0.3  # in spreads
 _KNEE = 3.0  # in spreads
-# Where a logarithm of positive values becomes a straight line, relative to the smallest.
+# Before a scale is chosen, only values this far away are compressed, in widths of the compression.
+_PENALTY = 100.0
+# Where the logarithm that a user asks for becomes a straight line, relative to the smallest value.
 _CLOSE_TO_ZERO = 1e-6
-_NEIGHBOURHOOD = 0.5  # in distances between points of a regular grid
+# The same for one that is chosen, in spreads: a minimum of zero is no singularity.
+_NEGLIGIBLE = 1e-4
+# Standard errors between a value and the origin of its logarithm: closer ones are not log-normal.
+_STANDARD_ERRORS = 5.0
+_NEIGHBOURHOOD, _CLUSTER = 0.5, 0.2  # in distances between points of a regular grid
 
 
 @final
@@ -91,11 +97,9 @@ class Sample:
 
     @staticmethod
     def of(data: Data) -> "Sample":
-        count, dimension = data.inputs.shape
-        radius = _NEIGHBOURHOOD * max(count, 1) ** (-1 / dimension)
-        squares = (data.inputs**2).sum(-1)
-        distances = squares[:, None] + squares - 2 * data.inputs @ data.inputs.T
-        return Sample(data.values, 1 / np.sum(distances <= radius**2, axis=1, initial=1e-9))
+        radius = _NEIGHBOURHOOD * _grid_distance(data.inputs)
+        close = _squared_distances(data.inputs) <= radius**2
+        return Sample(data.values, 1 / np.sum(close, axis=1, initial=1e-9))
 
     def quantiles(self, levels: Array, values: Array | None = None) -> Array:
         """Weighted quantiles of the values, or of others at the same inputs."""
@@ -123,17 +127,18 @@ def fixed_transform(name: str, data: Data, target: Target) -> OutcomeTransform:
 
 
 def _named_warp(name: str, data: Data, target: Target) -> Warp:
-    every = target.with_limits(data.values)
+    every, sem = target.with_limits(data.values), _largest_sem(data)
     if name == "log":
         positive = every[every > 0]
         least = float(positive.min()) if len(positive) else 1.0
         # Zeros, if there are any, are not much smaller than the smallest positive value.
-        return Warp("log", 0.0, _CLOSE_TO_ZERO * least if len(positive) == len(every) else least)
+        width = _CLOSE_TO_ZERO * least if len(positive) == len(every) else least
+        return Warp("log", 0.0, max(width, sem))
     if name == "logit":
         inside = every[(every > 0) & (every < 1)]
         margin = float(np.min([inside, 1 - inside])) if len(inside) else 0.25
         margin *= _CLOSE_TO_ZERO if len(inside) == len(every) else 1.0
-        return Warp("logit", 0.0, min(max(margin, 1e-12), 0.25))
+        return Warp("logit", 0.0, min(max(margin, sem, 1e-12), 0.25))
     if name == "asinh" and len(data):
         return _asinh(Sample.of(data), target)
     return Warp()
@@ -157,15 +162,17 @@ def choose_transform(
     chosen_at = 0 if before is None else before.chosen_at
     count, sample = len(data), Sample.of(data)
     if _is_extreme(sample, target) or len(np.unique(data.values)) < _MIN_DISTINCT:
-        return _compressed(Warp(), sample, target), ("none", 0)
+        compression = _compression(Warp(), sample, target)
+        if compression is not None and not compression.reaches(data.values, _PENALTY):
+            compression = None
+        return _standardised(Warp(), compression, sample, target), ("none", 0)
     candidates = _candidates(data, sample, target)
     if name not in candidates or count - chosen_at > count // 10:
         warm = None if before is None else before.theta
-        transforms = {kind: _compressed(warp, sample, target) for kind, warp in candidates.items()}
-        name = _best(kernel, data, parameter_index, prior, transforms, name, warm, rng)
+        name = _best(kernel, data, parameter_index, prior, candidates, name, warm, rng)
         chosen_at = count
     assert name is not None
-    return _compressed(candidates[name], sample, target), (name, chosen_at)
+    return candidates[name], (name, chosen_at)
 
 
 def _best(
@@ -179,7 +186,7 @@ def _best(
     rng: np.random.Generator,
 ) -> str:
     """The name of the best candidate, or the current one if none is better by enough."""
-    rows = _subset(data.values)
+    rows = _subset(data)
     subset = Data(data.inputs[rows], data.values[rows], data.noise_variance[rows])
     pool = [prior.complete(prior.centre[prior.free])[None], prior.draw(_SCREENED, rng)]
     if warm is not None:
@@ -207,15 +214,36 @@ def _best(
 
 
 def _preference(name: str) -> float:
-    return {"none": _PREFERENCE, "log": _PREFERENCE_FOR_LOG}.get(name, 0.0)
+    if name == "none":
+        return _PREFERENCE
+    return _PREFERENCE_FOR_LOG if name.removesuffix(", compressed") == "log" else 0.0
 
 
-def _subset(values: Array) -> Index:
-    """Indices of at most as many values as are needed to choose, evenly spaced by rank."""
-    if len(values) <= _SUBSET:
-        return np.arange(len(values))
-    order = np.argsort(values, kind="stable")
-    return np.sort(order[np.linspace(0, len(values) - 1, _SUBSET).round().astype(int)])
+def _subset(data: Data) -> Index:
+    """Indices of the measurements to choose by: one of each cluster, and no more than are needed.
+
+    A search repeats itself where it converges. Each repetition would reward the scale that has the
+    finest resolution there, far beyond what matters.
+    """
+    radius = _CLUSTER * _grid_distance(data.inputs)
+    close = _squared_distances(data.inputs) <= radius**2
+    rows = np.flatnonzero(~np.any(np.tril(close, -1), axis=1))
+    if len(rows) <= _SUBSET:
+        return rows
+    order = rows[np.argsort(data.values[rows], kind="stable")]
+    return np.sort(order[np.linspace(0, len(rows) - 1, _SUBSET).round().astype(int)])
+
+
+def _grid_distance(inputs: Array) -> float:
+    """Between neighbours, if so many inputs were a regular grid."""
+    count, dimension = inputs.shape
+    return float(max(count, 1) ** (-1 / dimension))
+
+
+def _squared_distances(inputs: Array) -> Array:
+    """(N, N)"""
+    squares = (inputs**2).sum(-1)
+    return squares[:, None] + squares - 2 * inputs @ inputs.T
 
 
 def _is_extreme(sample: Sample, target: Target) -> bool:
@@ -229,22 +257,38 @@ def _is_extreme(sample: Sample, target: Target) -> bool:
     return largest > _LARGEST * sample.spread()
 
 
-def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
+def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, OutcomeTransform]:
+    """Transforms by name, each with values far away as they are, and compressed."""
+    found = {}
+    for name, warp in _warps(data, sample, target).items():
+        found[name] = _standardised(warp, None, sample, target)
+        compression = None if name == "asinh" else _compression(warp, sample, target)
+        if compression is not None:
+            found[f"{name}, compressed"] = _standardised(warp, compression, sample, target)
+    return found
+
+
+def _warps(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
     values = data.values
     every = target.with_limits(values)
     low, high, spread = float(every.min()), float(every.max()), sample.spread()
-    sem = np.sqrt(data.noise_variance)
-    largest_sem = float(np.nanmax(sem)) if np.any(np.isfinite(sem)) else 0.0
+    clear = _STANDARD_ERRORS * _largest_sem(data)
     resolution = float(np.min(np.diff(np.unique(values))))
-    least = max(largest_sem, resolution)
+    least = max(clear, resolution)
     warps = {"none": Warp(), "asinh": _asinh(sample, target)}
-    if low > 0 and high > _MIN_RATIO * low:
-        warps["log"] = Warp("log", 0.0, _CLOSE_TO_ZERO * low)
+    if low > clear and high > _MIN_RATIO * low:
+        warps["log"] = Warp("log", 0.0, max(_NEGLIGIBLE * spread, clear))
     for share in _MARGINS:
         margin = max(share * spread, least)
         warps[f"log {share:g}"] = Warp("log", low - margin, margin)
         warps[f"reflected {share:g}"] = Warp("reflected", high + margin, margin)
     return warps
+
+
+def _largest_sem(data: Data) -> float:
+    """Of the standard errors that were told; zero without any."""
+    known = data.noise_variance[np.isfinite(data.noise_variance)]
+    return float(np.sqrt(known.max(initial=0.0)))
 
 
 def _asinh(sample: Sample, target: Target) -> Warp:
@@ -253,17 +297,24 @@ def _asinh(sample: Sample, target: Target) -> Warp:
     return Warp("asinh", middle, _ASINH_WIDTH * sample.spread())
 
 
-def _compressed(warp: Warp, sample: Sample, target: Target) -> OutcomeTransform:
-    """Standardised on the warp's scale, compressed where values lie far away."""
-    values, compression = sample.values, None
-    if len(np.unique(values)) >= 3 and float(np.max(np.abs(values))) < 1e307:
-        warped = Sample(warp.forward(values), sample.weights)
-        if target.objective:
-            compression = _compress_worse(warped, target.sign)
-        elif target.finite_limits:
-            ends = [float(warp.forward(np.array(limit))) for limit in target.finite_limits]
-            compression = _compress_far(warped, min(ends), max(ends))
-    return standardise(values, target.low, target.high, target.sign, warp, compression)
+def _standardised(
+    warp: Warp, compression: Compression | None, sample: Sample, target: Target
+) -> OutcomeTransform:
+    return standardise(sample.values, target.low, target.high, target.sign, warp, compression)
+
+
+def _compression(warp: Warp, sample: Sample, target: Target) -> Compression | None:
+    """Where values lie far away on the warp's scale, if there are any."""
+    values = sample.values
+    if len(np.unique(values)) < 3 or float(np.max(np.abs(values))) >= 1e307:
+        return None
+    warped = Sample(warp.forward(values), sample.weights)
+    if target.objective:
+        return _compress_worse(warped, target.sign)
+    if not target.finite_limits:
+        return None
+    ends = [float(warp.forward(np.array(limit))) for limit in target.finite_limits]
+    return _compress_far(warped, min(ends), max(ends))
 
 
 def _compress_worse(sample: Sample, sign: float) -> Compression | None:

@@ -115,6 +115,11 @@ class Compression:
     high: float = math.inf
     width: float = 1.0
 
+    def reaches(self, values: Array, widths: float) -> bool:
+        """Whether a value lies this many widths beyond [low, high]."""
+        beyond = np.abs(values - np.clip(values, self.low, self.high))
+        return bool(np.any(beyond > widths * self.width))
+
     def forward(self, values: Array) -> Array:
         above = np.maximum(values - self.high, 0.0) if self.high < math.inf else 0.0
         below = np.maximum(self.low - values, 0.0) if self.low > -math.inf else 0.0
