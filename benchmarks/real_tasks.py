@@ -93,7 +93,7 @@ def network(params: Mapping[str, Any], seed: int) -> dict[str, float]:  # noqa: 
 
 
 NETWORK: dict[str, Parameter] = {
-    "width": Integer(8, 256, log=True),
+    "width": Integer(4, 256, log=True),
     "depth": Integer(1, 3),
     "learning_rate": Real(1e-4, 1e-1, log=True),
     "decay": Real(1e-6, 1e-1, log=True),
@@ -190,7 +190,7 @@ TASKS = {
     for task in (
         RealTask(
             "network",
-            Problem(NETWORK, "error", constraints=["parameters <= 5000", "multiply_adds <= 9000"]),
+            Problem(NETWORK, "error", constraints=["parameters <= 2000", "multiply_adds <= 4000"]),
             network,
             30,
         ),

@@ -119,11 +119,140 @@ def test_observed_joins_tasks_and_averages_replicates():
     optimizer.add(far, {"f": 0.5})
     best = optimizer.recommend(kind="observed")
     assert (best.params, best.confirmed) == (near, True)
-    assert best.objective == pytest.approx(1.5)
+    assert best.interval[0] < best.objective < best.interval[1]
     optimizer.add(near, {"c": 1.25})  # on average 1.1: the limit is not met after all
     best = optimizer.recommend(kind="observed")
     assert not best.confirmed
     assert "confirmed" not in str(best)
+
+
+def test_averages_are_weighted_by_standard_errors():
+    """A careless measurement neither confirms an input nor refutes it."""
+    optimizer = cm.Optimizer(problem())
+    good, bad = {"x": 0.2, "y": 0.6}, {"x": 0.3, "y": 0.9}
+    for params, exact, careless in ((good, 0.8, 2.0), (bad, 1.2, 0.2)):
+        optimizer.add(params, {"f": measure("score", params)["f"], "c": (exact, 0.01)})
+        optimizer.add(params, {"c": (careless, 5.0)})
+    best = optimizer.recommend(kind="observed")
+    assert (best.params, best.confirmed, best.confident) == (good, True, True)
+
+
+def test_options_that_compare_equal_are_different_inputs():
+    stated = cm.Problem({"a": cm.Choice(1, True)}, minimize="f", constraints=["c <= 1"])
+    optimizer = cm.Optimizer(stated)
+    optimizer.add({"a": 1}, {"f": 0.0, "c": 1.5})
+    optimizer.add({"a": True}, {"f": 1.0, "c": 0.0})
+    best = optimizer.recommend(kind="observed")
+    assert best.params["a"] is True
+    assert best.confirmed
+
+
+@pytest.mark.parametrize("failures", ["ignore", "model", "retry"])
+def test_an_input_that_crashes_is_given_up(failures):
+    tasks = {"score": cm.Task("f"), "test": cm.Task("c", failures=failures)}
+    optimizer = cm.Optimizer(problem(tasks=tasks), seed=0, retries=1)
+    for _ in range(14):
+        job = optimizer.ask()
+        optimizer.tell(job, measure(job.task, job.params))
+    seen = []
+    for _ in range(5):
+        job = optimizer.confirm()
+        if job is None:
+            break
+        if job.task == "test":
+            seen.append(tuple(job.params.values()))
+            optimizer.fail(job, "it crashed")
+        else:
+            optimizer.tell(job, measure(job.task, job.params))
+    most = 2 if failures == "retry" else 1
+    assert all(seen.count(params) <= most for params in seen)
+    assert len(set(seen)) > 1
+
+
+def test_an_input_whose_value_is_left_out_is_given_up():
+    tasks = {"both": cm.Task(["f", "c"])}
+    optimizer = cm.Optimizer(problem(tasks=tasks), seed=0)
+    for _ in range(10):
+        job = optimizer.ask()
+        optimizer.tell(job, measure(None, job.params))
+    first = optimizer.confirm()
+    optimizer.tell(first, {"f": measure(None, first.params)["f"]})
+    again = optimizer.confirm()
+    assert again is None or again.params != first.params
+
+
+def test_replicates_are_of_the_same_input_to_the_last_digit():
+    """Decoding what was encoded changes the last digit of most round numbers on a log scale."""
+    rng = RNG(0)
+    stated = cm.Problem(
+        {"rate": cm.Real(1e-5, 1e-1, log=True)}, minimize="f", constraints=["c <= 1"]
+    )
+    optimizer = cm.Optimizer(stated, model=cm.Model(hyperparameters="map"))
+    rates = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 1e-2, 3e-2, 1e-1]
+
+    def values(rate):
+        power = np.log10(rate) + 5
+        return {
+            "f": -power + 0.01 * rng.standard_normal(),
+            "c": power / 2.5 + 0.15 * rng.standard_normal(),
+        }
+
+    for rate in 2 * rates:
+        optimizer.add({"rate": rate}, values(rate))
+    asked = []
+    for _ in range(8):
+        job = optimizer.confirm()
+        if job is None:
+            break
+        asked.append(job.params["rate"])
+        optimizer.tell(job, values(job.params["rate"]))
+    assert all(asked.count(rate) <= 4 for rate in asked)
+    close = [rate for rate in asked if min(abs(np.log(rate / each)) for each in rates) < 1e-9]
+    assert all(rate in rates for rate in close)
+
+
+def test_confirming_ends_when_a_confirmed_input_is_as_good():
+    optimizer = searched(14)
+    jobs = 0
+    while (job := optimizer.confirm()) is not None:
+        optimizer.tell(job, measure(job.task, job.params))
+        jobs += 1
+        assert jobs < 30
+    assert optimizer.recommend(kind="observed").objective == pytest.approx(0.02, abs=1e-4)
+
+
+def test_an_input_is_forgotten_if_the_search_goes_on():
+    optimizer = cm.Optimizer(problem(), seed=0, initial=3)
+    for _ in range(6):
+        job = optimizer.ask()
+        optimizer.tell(job, measure(job.task, job.params))
+    begun = optimizer.confirm()
+    optimizer.tell(begun, measure(begun.task, begun.params))
+    for _ in range(12):
+        job = optimizer.ask()
+        optimizer.tell(job, measure(job.task, job.params))
+    assert optimizer.confirm().params == optimizer.recommend().params
+
+
+def test_a_pass_rate_is_not_confirmed_by_one_pass():
+    rng = RNG(0)
+    stated = cm.Problem({"x": cm.Real(0, 1)}, maximize="f", constraints=["P(green) >= 0.9"])
+    optimizer = cm.Optimizer(stated, model=cm.Model(hyperparameters="map"), seed=0)
+
+    def values(x):
+        return {"f": x, "green": bool(rng.random() < 1 / (1 + np.exp(20 * (x - 0.6))))}
+
+    for _ in range(15):
+        job = optimizer.ask()
+        optimizer.tell(job, values(job.params["x"]))
+    counts: dict[float, int] = {}
+    for _ in range(8):
+        job = optimizer.confirm()
+        if job is None:
+            break
+        counts[job.params["x"]] = counts.get(job.params["x"], 0) + 1
+        optimizer.tell(job, values(job.params["x"]))
+    assert max(counts.values()) > 1
 
 
 def test_optimize_confirms_by_default_within_the_budget():
@@ -163,6 +292,59 @@ def test_a_run_ends_with_a_confirmed_point(budget, tmp_path):
     again = cm.Study.load(f"sqlite:///{tmp_path}/study.db", clock=cm.VirtualClock({}))
     assert again.summary().recommendation == observed
     assert again.optimizer.confirm() == study.optimizer.confirm()
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"cost": 12.0, "evaluations": 1000},
+        {"seconds": 12.0, "evaluations": 1000},
+        {"seconds": 12.0, "cost": 1000.0},
+    ],
+)
+def test_the_first_budget_to_run_out_keeps_a_reserve(budget):
+    clock = cm.VirtualClock({})
+    stated = problem(tasks={"both": cm.Task(["f", "c"])})
+    study = cm.Study(stated, clock=clock, model=cm.Model(hyperparameters="map"))
+    study.run(
+        lambda params: measure(None, params),
+        **budget,
+        confirm=2,
+        executor=cm.Simulated({"both": 1.0}, clock),
+    )
+    assert "confirm" in [job.update for job in study.jobs][-2:]
+
+
+def test_a_reserve_waits_for_a_resource_that_is_busy():
+    """It is not spent on whatever can start meanwhile."""
+    stated = problem(
+        tasks={"score": cm.Task("f", ["gpu"]), "test": cm.Task("c", ["cpu"])},
+        resources={"gpu": 1, "cpu": 2},
+    )
+    clock = cm.VirtualClock({})
+    study = cm.Study(stated, clock=clock, model=cm.Model(hyperparameters="map"))
+    study.run(
+        {name: lambda params, name=name: measure(name, params) for name in ("score", "test")},
+        evaluations=30,
+        confirm=3,
+        executor=cm.Simulated({"score": 10.0, "test": 1.0}, clock),
+    )
+    assert [job.update for job in study.jobs][-6:].count("confirm") >= 4
+    observed = study.recommend(kind="observed")
+    assert observed.confirmed
+    assert observed.objective == pytest.approx(0.02, abs=0.05)
+
+
+def test_a_study_can_be_asked_to_confirm():
+    study = cm.Study(problem(), seed=0)
+    for _ in range(14):
+        job = study.ask()
+        study.tell(job, measure(job.task, job.params))
+    tried = study.optimizer
+    assert tried.confirm().update == "confirm"  # on a copy: the study does not know
+    best = study.recommend()
+    job = study.ask(confirm=True)
+    assert (job.update, job.params) == ("confirm", best.params)
 
 
 def test_a_toy_study_is_confirmed_close_to_the_optimum():

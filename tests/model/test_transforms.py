@@ -167,6 +167,43 @@ def test_a_cluster_of_inputs_does_not_define_the_scale():
     assert function.transform.compression is None or function.transform.compression.high > 0.9
 
 
+@pytest.mark.parametrize("width", [1e-2, 1e-4, 1e-6])
+def test_a_search_along_a_limit_does_not_make_exact_values_noisy(width):
+    """Half of the inputs lie that close to the limit; the others must not seem far away."""
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f", constraints=["c <= 1"]
+    )
+    optimizer = cm.Optimizer(problem, model=cm.Model(hyperparameters="map"))
+    rng = RNG(0)
+    for index in range(36):
+        x, y = rng.random(2)
+        if index % 2:
+            y = np.clip(1 - x + width * rng.standard_normal(), 0, 1)
+        optimizer.add({"x": float(x), "y": float(y)}, {"f": float(x), "c": float(x + y)})
+    for x, y in rng.random((20, 2)):
+        found = optimizer.predict({"x": float(x), "y": float(y)})["c"]
+        assert found.median == pytest.approx(x + y, abs=1e-3)
+
+
+def test_told_noise_keeps_its_size_near_zero():
+    """0.1 and 0.2 ± 0.1 are as far apart as 9.1 and 9.2 ± 0.1: no logarithm of them is taken."""
+    misses = total = 0
+    for seed in range(10):
+        rng = RNG(seed)
+        optimizer = cm.Optimizer(
+            cm.Problem({"x": cm.Real(0, 1)}, minimize="f"),
+            model=cm.Model(hyperparameters="map"),
+        )
+        for x in np.linspace(0, 1, 16):
+            value = 10 * math.exp(-5 * x) + 0.1 * rng.standard_normal()
+            optimizer.add({"x": float(x)}, {"f": (value, 0.1)})
+        for x in (0.85, 0.9, 0.95, 1.0):
+            low, high = optimizer.predict({"x": x})["f"].interval
+            misses += not low <= 10 * math.exp(-5 * x) <= high
+            total += 1
+    assert misses / total < 0.2
+
+
 @pytest.mark.parametrize("penalty", [1e6, 1e17, 1e300])
 def test_penalties_do_not_move_the_recommendation(penalty):
     problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["g <= 1"])

@@ -7,6 +7,8 @@ inputs that seem better than the recommendation and met every limit, but perhaps
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -17,11 +19,14 @@ from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.queries import Query
 from calamint.decide.records import Decision, Suggestion
 from calamint.model import cost_model, feasibility
-from calamint.problem import Params, Problem
+from calamint.problem import Constraint, Params, Problem
 
 _SMALLER_DELTAS = 4
 _MOST_REPLICATES = 4
 _NOISELESS = 1e-4  # variance, in standardised units
+_NEGLIGIBLE = 1e-6  # of the objective, in standardised units
+
+Waiting = Literal["wait"]
 
 
 def tasks_to_measure_all(problem: Problem) -> int:
@@ -42,90 +47,100 @@ def default_confirmations(problem: Problem, evaluations: int | None) -> int:
 
 def next_confirmation(
     query: Query, free: Mapping[str, int], clock: Clock
-) -> tuple[Suggestion, Decision] | None:
+) -> tuple[Suggestion, Decision] | Waiting | None:
     """The job that should run next to confirm the recommendation.
 
     Args:
         free: How many more jobs each resource can take.
 
     Returns:
-        None if the recommendation is confirmed, or what is missing is pending or cannot start now.
+        None if the recommendation is confirmed; "wait" if what is missing is pending or cannot
+        start now.
     """
     begin, graph, number = clock.now(), query.modelled.original.graph, query.observations.jobs
     found = _task_and_input(query, free)
     clock.decided("confirm")
-    if found is None:
-        return None
+    if found is None or found == "wait":
+        return found
     task, params, cost = found
     resources = available_resources(graph, task, free)
     assert resources is not None
     space, seconds = query.modelled.original.space, {"total": clock.now() - begin}
-    selection = Selection(task, space.encode(params), cost, "confirm", seconds)
-    return selection.as_job(number, space, resources)
+    point = space.encode(params)
+    selection = Selection(task, point, cost, "confirm", seconds)
+    suggestion, decision = selection.as_job(number, space, resources)
+    # Decoding could change the last digit, and it would be another input.
+    return replace(suggestion, params=dict(params), point=point), decision
 
 
-def _task_and_input(query: Query, free: Mapping[str, int]) -> tuple[str, Params, float] | None:
+def _task_and_input(
+    query: Query, free: Mapping[str, int]
+) -> tuple[str, Params, float] | Waiting | None:
     """A task, its input and its expected cost."""
     problem, observations = query.modelled.original, query.observations
     measured = measured_inputs(problem, observations.history)
     for params in _inputs(query, measured.values()):
         here = measured.get(input_key(params))
-        wanted = set(problem.measured) if here is None else set(here.missing(problem))
+        wanted = set(problem.measured)
         if here is not None:
             unclear = _unclear(query, here)
-            if here.violates(problem) and not unclear:
-                continue  # it has failed
-            wanted |= unclear
-        if not wanted and params is observations.confirming:
-            continue  # it is confirmed; the recommendation may be another by now
-        under_way = {
-            name
-            for job in observations.pending.values()
-            if input_key(job.params) == input_key(params)
-            for name in problem.tasks[job.task].measures
-        }
-        return _most_telling(query, free, params, wanted - under_way)
+            wanted = set(here.missing(problem)) | unclear
+            if here.left_out or (here.violates(problem) and not unclear):
+                continue  # it cannot be measured, or has failed
+        tasks = [task for task in problem.tasks if _is_possible(query, task, params)]
+        if wanted - {name for task in tasks for name in problem.tasks[task].measures}:
+            continue
+        if wanted:
+            under_way = {
+                name
+                for job in observations.pending.values()
+                if input_key(job.params) == input_key(params)
+                for name in problem.tasks[job.task].measures
+            }
+            return _most_telling(query, free, params, wanted - under_way, tasks) or "wait"
     return None
+
+
+def _is_possible(query: Query, task: str, params: Params) -> bool:
+    """Whether a task has not failed at an input, or may be tried again."""
+    failures = sum(
+        (name, input_key(at)) == (task, input_key(params))
+        for name, at in query.observations.failed_at
+    )
+    again = query.modelled.original.tasks[task].failures == "retry"
+    return failures <= (query.settings.retries if again else 0)
 
 
 def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]:
     """Inputs worth confirming: the one begun, better ones that noise leaves in doubt, the
-    recommendation, and others further inside."""
+    recommendation, and others further inside; none if a confirmed one is as good."""
+    problem, delta = query.modelled.original, query.settings.delta
     if query.observations.confirming is not None:
         yield query.observations.confirming
-    recommended = query.recommend(query.settings.delta, "believed").params
-    yield from _in_doubt(query, measured, recommended)
-    yield recommended
-    for power in range(1, _SMALLER_DELTAS):
-        yield query.recommend(query.settings.delta / 4**power, "believed").params
-
-
-def _in_doubt(
-    query: Query, measured: Iterable[MeasuredInput], recommended: Params
-) -> Iterator[Params]:
-    """Inputs that met every limit, perhaps by chance, and would improve on the recommendation; by
-    how much they are expected to."""
-    problem = query.modelled.original
-    inputs = [each for each in measured if each.confirmed(problem) and _unclear(query, each)]
-    if not inputs:
-        return
-    points = np.array([problem.space.encode(recommended), *(each.point for each in inputs)])
+    recommended = query.recommend(delta, "believed").params
+    confirmed = [each for each in measured if each.confirmed(problem)]
+    points = np.array([problem.space.encode(recommended), *(each.point for each in confirmed)])
     objective = query.surrogate.expected_objective(points)
     probability = feasibility.probability(query.surrogate, points[1:])
-    gain = probability * (objective[0] - objective[1:])
-    for index in np.argsort(-gain, kind="stable"):
-        if gain[index] > 0:
-            yield inputs[index].params
+    gain = objective[0] - objective[1:]
+    if np.any(gain[probability >= 1 - delta] > -_NEGLIGIBLE):
+        return
+    for index in np.argsort(-probability * gain, kind="stable"):
+        if gain[index] > 0 and _unclear(query, confirmed[index]):
+            yield confirmed[index].params
+    yield recommended
+    for power in range(1, _SMALLER_DELTAS):
+        yield query.recommend(delta / 4**power, "believed").params
 
 
 def _unclear(query: Query, here: MeasuredInput) -> set[str]:
-    """Constraints whose noise leaves open whether the limit is met."""
+    """Constraints of which noise leaves open whether the limit is met."""
     unclear, delta = set(), query.settings.delta
     for constraint in query.modelled.original.constraints:
         name = constraint.name
-        if here.counts.get(name, _MOST_REPLICATES) >= _MOST_REPLICATES or constraint.binary:
+        if here.counts.get(name, _MOST_REPLICATES) >= _MOST_REPLICATES:
             continue
-        if float(query.surrogate.functions[name].posterior.noise.mean()) < _NOISELESS:
+        if not _is_noisy(query, constraint):
             continue
         probability = float(feasibility.probability_of(query.surrogate, name, here.point[None])[0])
         # An average that violates its limit is repeated only if that is more likely chance.
@@ -135,8 +150,16 @@ def _unclear(query: Query, here: MeasuredInput) -> set[str]:
     return unclear
 
 
+def _is_noisy(query: Query, constraint: Constraint) -> bool:
+    """Whether measuring again may find something else; most tests say the same again."""
+    if constraint.passes is not None:
+        return constraint.passes > 0.5
+    noise = query.surrogate.functions[constraint.name].posterior.noise
+    return float(noise.mean()) >= _NOISELESS
+
+
 def _most_telling(
-    query: Query, free: Mapping[str, int], params: Params, wanted: set[str]
+    query: Query, free: Mapping[str, int], params: Params, wanted: set[str], tasks: Iterable[str]
 ) -> tuple[str, Params, float] | None:
     """The task most likely to find a limit violated, for its cost: that saves the others."""
     problem, durations = query.modelled.original, query.observations.durations
@@ -144,8 +167,8 @@ def _most_telling(
     rng = np.random.default_rng([query.settings.seed, query.observations.jobs])
     constrained = {limit.name for limit in problem.constraints}
     found = {}
-    for task, details in problem.tasks.items():
-        measures = wanted & set(details.measures)
+    for task in tasks:
+        measures = wanted & set(problem.tasks[task].measures)
         if not measures or available_resources(problem.graph, task, free) is None:
             continue
         cost = float(cost_model(task, problem, durations, rng).value(point)[0])

@@ -21,12 +21,14 @@ class MeasuredInput:
     Attributes:
         values: The average of each function that was measured, and the value of known ones.
         counts: How often each was measured.
+        left_out: Functions that a task should have measured, and did not.
     """
 
     params: Params
     point: Array
     values: dict[str, float]
     counts: dict[str, int]
+    left_out: frozenset[str]
 
     def missing(self, problem: Problem) -> list[str]:
         """Functions that were not measured here."""
@@ -45,8 +47,8 @@ class MeasuredInput:
 
 
 def input_key(params: Params) -> Key:
-    """What makes two inputs the same."""
-    return tuple(params.items())
+    """What makes two inputs the same; the options 1 and True are not."""
+    return tuple((name, type(value), value) for name, value in params.items())
 
 
 def measured_inputs(problem: Problem, history: Sequence[Record]) -> dict[Key, MeasuredInput]:
@@ -56,13 +58,29 @@ def measured_inputs(problem: Problem, history: Sequence[Record]) -> dict[Key, Me
         records.setdefault(input_key(record.params), []).append(record)
     joined = {}
     for key, same in records.items():
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[Record]] = {}
         for record in same:
-            for name, value in record.values.items():
-                found.setdefault(name, []).append(value)
-        values = {name: float(np.mean(each)) for name, each in found.items()}
+            for name in record.values:
+                found.setdefault(name, []).append(record)
+        values = {name: _average(name, each) for name, each in found.items()}
         first = same[0]
         values |= {name: float(known(first.params)) for name, known in problem.known.items()}
         counts = {name: len(each) for name, each in found.items()}
-        joined[key] = MeasuredInput(first.params, first.point, values, counts)
+        left_out = {
+            name
+            for record in same
+            if record.task is not None
+            for name in problem.tasks[record.task].measures
+            if name not in record.values
+        }
+        joined[key] = MeasuredInput(
+            first.params, first.point, values, counts, frozenset(left_out - set(values))
+        )
     return joined
+
+
+def _average(name: str, records: Sequence[Record]) -> float:
+    """Weighted by precision, if every standard error is known."""
+    values = np.array([record.values[name] for record in records])
+    sem = np.array([record.sem.get(name, 0.0) for record in records])
+    return float(np.average(values, weights=(sem.min() / sem) ** 2 if np.all(sem > 0) else None))

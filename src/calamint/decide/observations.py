@@ -44,7 +44,8 @@ class Observations:
         times_blocked: How often in a row each task could not start for want of a resource.
         jobs: How many there were in all.
         version: Counts results.
-        confirming: The input that was last measured to confirm it.
+        confirming: The input that is being measured to confirm it.
+        failed_at: The task and the input of each failed job.
     """
 
     data: Mapping[str, Data]
@@ -60,6 +61,7 @@ class Observations:
     jobs: int = 0
     version: int = 0
     confirming: Params | None = None
+    failed_at: tuple[tuple[str, Params], ...] = ()
 
     @staticmethod
     def none(problem: Problem) -> "Observations":
@@ -85,9 +87,8 @@ class Observations:
         Args:
             free: How many more jobs each resource could take when tasks competed, if they did.
         """
-        booked = self.enqueue(job)
-        if job.update == "confirm":
-            booked = replace(booked, confirming=job.params)
+        confirming = job.params if job.update == "confirm" else None
+        booked = replace(self.enqueue(job), confirming=confirming)
         if job.update == "initial":
             booked = replace(booked, design=self.design.give(job.task, job.number))
         if job.update == "retry":
@@ -131,6 +132,7 @@ class Observations:
             self._end(job),
             failed={**self.failed, job.task: self.failed[job.task] + 1},
             retries=(*self.retries, Retry(job, tries + 1)) if again else self.retries,
+            failed_at=(*self.failed_at, (job.task, job.params)),
             version=self.version + 1,
         )
         if job.task not in self.outcomes:

@@ -15,7 +15,7 @@ from calamint.acquire import Acquisition, AcquisitionFunction, Information
 from calamint.arrays import Array
 from calamint.decide.capacity import competing_tasks, free_capacity
 from calamint.decide.clock import Clock
-from calamint.decide.confirm import next_confirmation
+from calamint.decide.confirm import Waiting, next_confirmation
 from calamint.decide.decision import decide
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
@@ -74,7 +74,7 @@ class Optimizer:
         self.state = State()
         self.observations = Observations.none(self.problem)
         self.decisions: list[Decision] = []
-        self._failures: list[tuple[Suggestion, str]] = []
+        self._failures: tuple[tuple[Suggestion, str], ...] = ()
         self._ended: dict[int, str] = {}
 
     @staticmethod
@@ -105,7 +105,7 @@ class Optimizer:
     @property
     def failures(self) -> tuple[tuple[Suggestion, str], ...]:
         """Failed suggestions with their reasons."""
-        return tuple(self._failures)
+        return self._failures
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -166,15 +166,15 @@ class Optimizer:
         """
         free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
         decided = self.decide_confirmation(free)
-        if decided is None:
+        if decided is None or decided == "wait":
             return None
         self.book(*decided, None)
         return decided[1]
 
     def decide_confirmation(
         self, free: Mapping[str, int]
-    ) -> tuple[State, Suggestion, Decision] | None:
-        """The job that `confirm` would book, none if no model can be fitted; nothing is changed
+    ) -> tuple[State, Suggestion, Decision] | Waiting | None:
+        """The job that `confirm` would book, or "wait" if it cannot start now; nothing is changed
         until `book`.
 
         Args:
@@ -189,7 +189,7 @@ class Optimizer:
             )
         except ModelError:
             return None
-        return None if found is None else (self.state, *found)
+        return found if found is None or found == "wait" else (self.state, *found)
 
     def decide(
         self, competing: Mapping[str, tuple[str, ...]]
@@ -227,7 +227,7 @@ class Optimizer:
         """
         self.state = state
         self.observations = self.observations.book(self.problem, _copied(suggestion), free)
-        self.decisions.append(decision)
+        self.decisions = [*self.decisions, decision]
 
     def enqueue(self, suggestion: Suggestion) -> None:
         """A job that the user wants is run."""
@@ -256,7 +256,7 @@ class Optimizer:
         measured, broken = read_values(values, measures, self.problem.binary)
         took = parse_seconds(seconds)
         self.observations = self.observations.tell(job, measured, took)
-        self._ended[job.number] = "told"
+        self._ended = {**self._ended, job.number: "told"}
         if broken:
             self._fail(job, "; ".join(f"{name} is {values[name]!r}" for name in broken))
         else:
@@ -275,11 +275,11 @@ class Optimizer:
             ResultError: If the job has ended before; nothing is changed.
         """
         job = self._pending_job(suggestion)
-        self._ended[job.number] = "failed"
+        self._ended = {**self._ended, job.number: "failed"}
         self._fail(job, str(reason))
 
     def _fail(self, job: Suggestion, reason: str) -> None:
-        self._failures.append((job, reason))
+        self._failures = (*self._failures, (job, reason))
         self.observations = self.observations.fail(self.problem, job, self.settings.retries)
 
     def cancel(self, suggestion: Suggestion) -> None:
@@ -293,7 +293,7 @@ class Optimizer:
         """
         job = self._pending_job(suggestion)
         self.observations = self.observations.cancel(job)
-        self._ended[job.number] = "cancelled"
+        self._ended = {**self._ended, job.number: "cancelled"}
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Add measurements that were not asked for.

@@ -183,21 +183,24 @@ class Query:
         stated = self.modelled.original
         near = near_points(stated, self.observations.history)
         optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
-        objective = self.surrogate.objective.transform.to_user(np.array(optimum.objective))
+        objective, interval = self._objective_at(optimum.point)
         params = stated.space.decode(optimum.point)
         here = measured_inputs(stated, self.observations.history).get(input_key(params))
         return Recommendation(
             params,
-            float(objective),
+            objective,
             optimum.probability,
             optimum.confident,
-            self._interval(optimum.point),
+            interval,
             here is not None and here.confirmed(stated),
         )
 
-    def _interval(self, point: Array) -> tuple[float, float]:
-        low, _, high = map(float, self.surrogate.objective.quantiles(point[None], _LEVELS)[0])
-        return low, high
+    def _objective_at(self, point: Array) -> tuple[float, tuple[float, float]]:
+        """The mean on the model's scale, and the interval, both in the user's units."""
+        function = self.surrogate.objective
+        low, _, high = map(float, function.quantiles(point[None], _LEVELS)[0])
+        mean = self.surrogate.expected_objective(point[None])
+        return float(function.transform.to_user(mean)[0]), (low, high)
 
     def _best_observed(self, delta: float) -> Recommendation:
         """The confirmed input with the best posterior; without one, the most probably feasible.
@@ -206,7 +209,6 @@ class Query:
         feasible is below 1 − δ is worth p / (1 − δ) of its advantage over the worst confirmed one.
         """
         stated = self.modelled.original
-        name = stated.objective.name
         inputs = list(measured_inputs(stated, self.observations.history).values())
         if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
@@ -220,17 +222,11 @@ class Query:
         else:
             best = int(np.argmax(log_probability))
         found = inputs[best]
-        value = found.values.get(name)
-        if value is None:
-            value = self.predict(found.params)[name].median
+        objective, interval = self._objective_at(found.point)
         probability = math.exp(log_probability[best])
+        confident = probability >= 1 - delta
         return Recommendation(
-            found.params,
-            value,
-            probability,
-            bool(confirmed) and probability >= 1 - delta,
-            self._interval(found.point),
-            bool(confirmed),
+            found.params, objective, probability, confident, interval, bool(confirmed)
         )
 
 

@@ -116,7 +116,8 @@ class Recommendation:
     """Where the constrained optimum is expected to be.
 
     Attributes:
-        objective: The median under the model, or what was measured, in the user's units.
+        objective: What the model expects given all measurements: the mean on the scale of the
+            model, in the user's units.
         probability: That all limits are met there.
         confident: Whether that probability reaches the 1 − δ that was asked for.
         interval: Contains the objective with a probability of 95 %.
@@ -132,11 +133,11 @@ class Recommendation:
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
-        doubt = "" if self.confident or self.confirmed else ", less than asked for"
+        doubt = "" if self.confident else ", less than asked for"
         within = ""
         if self.interval is not None:
             within = f" (95 %: {self.interval[0]:.6g} to {self.interval[1]:.6g})"
-        seen = "; confirmed: measured, and every limit met" if self.confirmed else ""
+        seen = "; confirmed by measurements" if self.confirmed else ""
         return (
             f"{inputs}: objective {self.objective:.6g}{within},"
             f" feasible with probability {self.probability:.3g}{doubt}{seen}"

@@ -101,6 +101,9 @@ class Model:
                             f"{field.name} has {name!r}, which no task measures:"
                             f" {did_you_mean(str(name), problem.measured)}"
                         )
+        for name in problem.binary:
+            if isinstance(self.transform, Mapping) and name in self.transform:
+                raise ProblemError(f"transform has {name!r}, whose outcomes have no scale.")
         for name in problem.measured:
             lengthscale = _for_function(self.lengthscale, name)
             if isinstance(lengthscale, Sequence) and len(lengthscale) != len(problem.space):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from calamint.checks import finite
-from calamint.decide import Optimizer, Suggestion, available_resources
+from calamint.decide import Suggestion, available_resources
 from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
@@ -51,8 +51,10 @@ def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
         if job is not None or not competing or not request.decide:
             return job
         confirmation = optimizer.decide_confirmation(free) if request.confirm else None
-        if confirmation is None and request.confirm and _confirming(optimizer):
-            return None  # what is left of the budget may be needed after it
+        if confirmation == "wait":
+            if replica.open:
+                return None  # what is left of the budget is for it
+            confirmation = None
         state, suggestion, decision = confirmation or optimizer.decide(competing)
         expected = sum(suggestion.bits.values())
         if request.bits is not None and suggestion.bits and expected < request.bits:
@@ -63,10 +65,6 @@ def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
         if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
             replica.decided(suggestion.number, state)
             return _job(suggestion, 1, suggestion.resources)
-
-
-def _confirming(optimizer: Optimizer) -> bool:
-    return any(job.update == "confirm" for job in optimizer.pending)
 
 
 def _start_waiting(

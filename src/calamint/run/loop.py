@@ -86,6 +86,7 @@ class Loop:
         self._presses = 0
         self._news = False
         self._done = self._failed = 0
+        self._job_seconds = 0.0
         self._failure: str | None = None
         self._waited = False
         self._exhausted = False
@@ -182,20 +183,22 @@ class Loop:
         self.stopped = "interrupted"
 
     def _is_reserved(self, replica: Replica, pending: Collection[int]) -> bool:
-        """Whether what is left of a budget is kept for confirming the recommendation."""
-        ended = sum(replica.ended.values())
-        if not self.reserve or not ended:
+        """Whether what is left of any budget is kept for confirming the recommendation."""
+        ended, reserve = sum(replica.ended.values()), self.reserve
+        if not reserve or not ended:
             return False
-        if self.evaluations is not None:
-            return self.evaluations - ended - len(pending) <= self.reserve
+        if self.evaluations is not None and self.evaluations - ended - len(pending) <= reserve:
+            return True
         cost, seconds = self.limits["cost"], self.limits["seconds"]
         if cost is not None:
             under_way = sum(replica.jobs[number].cost for number in pending)
-            return cost - replica.spent - under_way <= self.reserve * replica.spent / ended
-        if seconds is not None and self._done:
-            elapsed = self.study.now() - self.began
-            return seconds - elapsed <= self.reserve * elapsed / self._done
-        return False
+            if cost - replica.spent - under_way <= reserve * replica.spent / ended:
+                return True
+        if seconds is None or not self._done:
+            return False
+        # They run one after another, however many run at once before.
+        left = seconds - (self.study.now() - self.began)
+        return left <= reserve * self._job_seconds / self._done
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:
@@ -251,6 +254,7 @@ class Loop:
             self._failure = failure
         LOG.info("job %d ended: %s", job.number, failure or outcome.values)
         self._done += 1
+        self._job_seconds += outcome.seconds
         self._news = True
         if self.watch is not None:
             self.watch.ended(

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -149,7 +150,11 @@ class Study:
     # -- asking -------------------------------------------------------------------------------
 
     def ask(
-        self, resource: str | None = None, task: str | None = None, lease: float | None = None
+        self,
+        resource: str | None = None,
+        task: str | None = None,
+        lease: float | None = None,
+        confirm: bool = False,
     ) -> Job | None:
         """Book the next job.
 
@@ -159,11 +164,12 @@ class Study:
             lease: The job is tried again after this many seconds without `renew`, or as soon as
                 this process is known to be dead. Without it, the job stays booked until it is
                 told, failed or cancelled.
+            confirm: Confirm the recommendation first, as `Optimizer.confirm`, if it is not yet.
 
         Returns:
             The job, with its resources booked; None while nothing can start.
         """
-        return self.request(Request(resource, task, lease))
+        return self.request(Request(resource, task, lease, confirm=confirm))
 
     def request(self, request: Request) -> Job | None:
         """The next job that a run asks for; see `Request`."""
@@ -215,8 +221,7 @@ class Study:
                 functions.
             confirm: How often to confirm the recommendation with the last evaluations of the
                 budget: the recommended input is measured by every task that has not measured it.
-            executor: `Local(timeout=..., folder=...)`, each job in its own process; or
-                `Simulated(durations, clock)`.
+            executor: `Local(timeout=..., folder=...)`, or `Simulated(durations, clock)`.
             watch: Something that shows what happens, such as `cm.Live()`.
             lease: Seconds without a sign of life from this process after which others may take over
                 its jobs; on the same host they do as soon as it is dead.
@@ -289,10 +294,8 @@ class Study:
         return [by_attempt[attempt] for attempt in lost]
 
     def reap(self) -> int:
-        """Release leased jobs whose lease has expired or whose owner is dead.
-
-        `ask` does this by itself. Returns how many there were.
-        """
+        """Release leased jobs whose lease has expired or whose owner is dead, as `ask` does by
+        itself. Returns how many there were."""
         return self._store.reap()
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
@@ -317,10 +320,7 @@ class Study:
 
     def change(self, problem: Problem) -> list[str]:
         """Extend the problem: new tasks or resources, more capacity, other costs, wider bounds.
-
-        Returns:
-            What changed, which is also recorded.
-        """
+        Returns what changed, which is also recorded."""
         problem = self.settings.applied(problem)
         replica = self.replica()
         changed = allowed_changes(self.problem, problem)
@@ -342,22 +342,22 @@ class Study:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimiser, up to date. Read only: report results to the study."""
-        return self.replica().optimizer
+        """A copy of the optimiser, up to date, to try things on; nothing of it is stored."""
+        return copy(self.replica().optimizer)
 
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
         """Recommend an input, as `Optimizer.recommend`; the answer is stored."""
         with self._lock:
-            recommendation = self.optimizer.recommend(delta, kind)
+            recommendation = self.replica().optimizer.recommend(delta, kind)
         self._store.save_recommendation(recommendation, kind, self._replica.sequence)
         return recommendation
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, standard deviation and probability of meeting the limits at one input."""
         with self._lock:
-            return self.optimizer.predict(params)
+            return self.replica().optimizer.predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
         """The bits that measuring each function would be expected to yield about the optimum.
@@ -366,12 +366,12 @@ class Study:
             points: A dict of parameter values, or a list of dicts.
         """
         with self._lock:
-            return self.optimizer.gains(points)
+            return self.replica().optimizer.gains(points)
 
     @property
     def history(self) -> list[Record]:
         """What was measured, in the order in which it was told."""
-        return self.optimizer.history
+        return self.replica().optimizer.history
 
     @property
     def jobs(self) -> list[JobRecord]:

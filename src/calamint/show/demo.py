@@ -86,7 +86,7 @@ def answer(solved: SolvedProblem, found: Recommendation) -> Table:
     for name in solved.problem.space.parameters:
         table.add_row(name, f"{found.params[name]:.4f}", f"{solved.solution[name]:.4f}")
     table.add_row("objective", f"{found.objective:.6f}", f"{solved.optimum:.6f}")
-    doubt = "" if found.confident else " (no input is feasible enough)"
+    doubt = "" if found.confident or found.confirmed else " (no input is feasible enough)"
     table.add_row("probability of being feasible", f"{found.probability:.1%}{doubt}", "")
     table.add_row("confirmed by measurements", "yes" if found.confirmed else "no", "")
     table.add_row("truly feasible", "yes" if solved.feasible(found.params) else "no", "yes")

@@ -27,10 +27,13 @@ def ask(
     name: Name = None,
     task: Annotated[str | None, typer.Option(help="Consider only this task.")] = None,
     resource: Annotated[str | None, typer.Option(help="Consider only this resource.")] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Confirm the recommendation first.")
+    ] = False,
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """Book the next job and print what to run (exit code 3: nothing can start)."""
-    job = open_study(storage, name).ask(resource, task)
+    job = open_study(storage, name).ask(resource, task, confirm=confirm)
     if job is None:
         typer.echo("Nothing can start now: tell, fail or cancel a job first.", err=True)
         raise typer.Exit(NOTHING_TO_DO)
