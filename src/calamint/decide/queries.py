@@ -30,6 +30,8 @@ from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
 
 _LEVELS = np.array([0.025, 0.5, 0.975])
+# Limits that were met are no confirmation if the model still expects that they are not.
+_LIKELY = 0.5
 
 
 @final
@@ -192,7 +194,7 @@ class Query:
             optimum.probability,
             optimum.confident,
             interval,
-            here is not None and here.confirmed(stated),
+            here is not None and here.confirmed(stated) and optimum.probability >= _LIKELY,
         )
 
     def _objective_at(self, point: Array) -> tuple[float, tuple[float, float]]:
@@ -214,7 +216,11 @@ class Query:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         points = np.array([each.point for each in inputs])
         log_probability = feasibility.log_probability(self.surrogate, points)
-        confirmed = [index for index, each in enumerate(inputs) if each.confirmed(stated)]
+        confirmed = [
+            index
+            for index, each in enumerate(inputs)
+            if each.confirmed(stated) and log_probability[index] >= math.log(_LIKELY)
+        ]
         if confirmed:
             expected = self.surrogate.expected_objective(points[confirmed])
             share = np.minimum(np.exp(log_probability[confirmed]) / (1 - delta), 1.0)

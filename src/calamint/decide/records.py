@@ -121,7 +121,8 @@ class Recommendation:
         probability: That all limits are met there.
         confident: Whether that probability reaches the 1 − δ that was asked for.
         interval: Contains the objective with a probability of 95 %.
-        confirmed: Whether every function was measured there and every limit was met.
+        confirmed: Whether every function was measured there and every limit was met, and the
+            model does not take that for chance.
     """
 
     params: Params
