@@ -330,7 +330,8 @@ def test_recommendations_are_stored(storage, study):
 def test_a_conflict_is_decided_again(storage, study, monkeypatch):
     """Another process books between our decision and our booking."""
     other = reopened(storage)
-    decide = study.optimizer.decide
+    optimizer = study.replica().optimizer
+    decide = optimizer.decide
     taken = []
 
     def slow(*arguments):
@@ -339,7 +340,7 @@ def test_a_conflict_is_decided_again(storage, study, monkeypatch):
             taken.append(other.ask(task="price"))
         return answer
 
-    monkeypatch.setattr(study.optimizer, "decide", slow)
+    monkeypatch.setattr(optimizer, "decide", slow)
     job = study.ask()
     assert taken[0].number == 0
     assert job.number == 1
