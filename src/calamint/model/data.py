@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from calamint.arrays import Array
+from calamint.arrays import Array, Index
 
 
 @final
@@ -29,6 +29,10 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def take(self, rows: Index) -> "Data":
+        """The measurements at these indices."""
+        return Data(self.inputs[rows], self.values[rows], self.noise_variance[rows])
 
     def append(self, point: Array, value: float, noise_variance: float = math.nan) -> "Data":
         """The same with one more measurement."""

@@ -1,6 +1,7 @@
 """Fitting the model: hyper-parameters of every function, and its posterior given the data."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,11 +14,19 @@ from calamint.model.likelihood import GaussianLikelihood, Likelihood
 from calamint.model.map_estimate import most_probable
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.slice_sampling import FEW_STEPS, draw_samples
+from calamint.model.subset import (
+    ACTIVE_OUTCOMES,
+    LEARNT,
+    LEARNT_OUTCOMES,
+    boundary_subset,
+    relevant_subset,
+)
 from calamint.model.surrogate import FunctionSurrogate, Surrogate
 from calamint.model.transform_choice import Target, choose_transform, fixed_transform
 from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
+_MIN_SAMPLES = 3
 _NOT_CHOSEN: tuple[str | None, int] = (None, 0)
 
 
@@ -34,6 +43,7 @@ def fit(
     start  hyper-parameters of an earlier fit to start from
     """
     functions: dict[str, FunctionSurrogate] = {}
+    model = replace(model, samples=_affordable_samples(model.samples, data))
     streams = rng.spawn(len(problem.functions))
     for name, stream in zip(problem.functions, streams, strict=True):
         sign = problem.objective.sign if name == problem.objective.name else 1.0
@@ -43,6 +53,14 @@ def fit(
             before = (start or {}).get(name)
             functions[name] = _fitted(problem, model, name, sign, data[name], stream, before)
     return Surrogate(problem, functions)
+
+
+def _affordable_samples(samples: int, data: Mapping[str, Data]) -> int:
+    """Fewer where there are many measurements: they leave less open, and each costs N³."""
+    most = max((len(each) for each in data.values()), default=0)
+    if most <= LEARNT:
+        return samples
+    return min(samples, max(_MIN_SAMPLES, samples * LEARNT // most))
 
 
 def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionSurrogate:
@@ -65,14 +83,20 @@ def _fitted(
     kernel, parameter_index = model.kernel_of(name), problem.space.parameter_index
     binary = name in problem.binary
     likelihood: Likelihood
+    learnt_from: Likelihood
     transform, chosen = OutcomeTransform(), _NOT_CHOSEN
     if binary:
-        likelihood = ProbitLikelihood(kernel, data, parameter_index)
+        active = boundary_subset(data, ACTIVE_OUTCOMES)
+        likelihood = ProbitLikelihood(kernel, active, parameter_index)
+        subset = boundary_subset(active, LEARNT_OUTCOMES)
+        learnt_from = ProbitLikelihood(kernel, subset, parameter_index)
     else:
         transform, chosen = _transform(problem, model, name, sign, data, rng, before)
         likelihood = GaussianLikelihood(kernel, data, transform, parameter_index)
+        subset = relevant_subset(data, _relevance(likelihood, transform.limits(low, high)), LEARNT)
+        learnt_from = GaussianLikelihood(kernel, subset, transform, parameter_index)
     prior = model.prior_of(name, len(problem.space), transform, binary)
-    theta = _hyperparameters(model, likelihood, prior, rng, before)
+    theta = _hyperparameters(model, learnt_from, prior, rng, before)
     return FunctionSurrogate(
         likelihood.posterior(theta),
         transform,
@@ -81,6 +105,14 @@ def _fitted(
         binary=binary,
         chosen=chosen,
     )
+
+
+def _relevance(likelihood: GaussianLikelihood, limits: tuple[float, float]) -> Array:
+    """(N,) the objective, which is minimised, or the distance from the nearest limit."""
+    finite = [limit for limit in limits if np.isfinite(limit)]
+    if not finite:
+        return likelihood.targets
+    return np.abs(likelihood.targets[:, None] - finite).min(1)
 
 
 def _transform(

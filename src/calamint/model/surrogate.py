@@ -15,6 +15,7 @@ from calamint.model.interval_probability import mixture_quantiles, probit_score
 from calamint.model.kernels import Kernel
 from calamint.model.probit import ProbitLikelihood
 from calamint.model.protocol import FunctionPosterior
+from calamint.model.subset import ACTIVE_OUTCOMES, boundary_subset
 from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
@@ -84,7 +85,8 @@ class FunctionSurrogate:
         posterior = self.posterior
         if self.binary:
             assert self.kernel is not None  # known functions are not measured
-            likelihood = ProbitLikelihood(self.kernel, data, parameter_index)
+            active = boundary_subset(data, ACTIVE_OUTCOMES)
+            likelihood = ProbitLikelihood(self.kernel, active, parameter_index)
             return replace(self, posterior=likelihood.posterior(posterior.theta))
         for index in range(len(posterior.inputs), len(data)):
             value = self.transform.to_model(data.values[index : index + 1])

@@ -31,6 +31,7 @@ _WITNESS_SPACING = 0.6
 _MOST_MEASURED = 20
 _MOST_WITNESSES = 30
 _FILLING = 100
+_MOST_ORDERED = 200
 
 
 def site_points(
@@ -50,6 +51,7 @@ def site_points(
     measured = np.vstack([none, *(posterior.inputs for posterior in posteriors)])
     if choice == "paper":
         return _spaced(surrogate, measured, 1e-6, len(measured))
+    measured = _nearest(surrogate, _distinct(measured), solutions)
     measured = measured[_order(surrogate, measured, solutions, limits)]
     kept = _spaced(surrogate, measured, _MEASURED_SPACING, _MOST_MEASURED)
     if choice == "union":
@@ -72,6 +74,20 @@ def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> 
         new = new[_distances(surrogate, new, earlier).min(axis=1) > _MEASURED_SPACING]
     most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
     return np.vstack([points, _spaced(surrogate, new, _MEASURED_SPACING, most)])
+
+
+def _distinct(points: Array) -> Array:
+    """Without repetitions, in the order of first appearance: functions share their inputs."""
+    _, first = np.unique(points, axis=0, return_index=True)
+    return points[np.sort(first)]
+
+
+def _nearest(surrogate: Surrogate, points: Array, solutions: Array) -> Array:
+    """As many points as are worth ordering: the nearest to any solution."""
+    if len(points) <= _MOST_ORDERED:
+        return points
+    distances = _distances(surrogate, points, solutions).min(axis=1)
+    return points[np.sort(np.argsort(distances, kind="stable")[:_MOST_ORDERED])]
 
 
 def _order(surrogate: Surrogate, points: Array, solutions: Array, limits: Limits) -> Index:
