@@ -110,6 +110,24 @@ def test_noise_near_a_limit_is_averaged():
     assert max(counts.values()) in (2, 3, 4)
 
 
+def test_what_may_be_noisy_is_measured_twice():
+    """Far from the limit, too: one lucky value of the objective is no answer."""
+    rng = RNG(3)
+    stated = problem(tasks={"both": cm.Task(["f", "c"])}, constraints=["c <= 5"])
+    optimizer = cm.Optimizer(stated, seed=0)
+    for _ in range(20):
+        job = optimizer.ask()
+        optimizer.tell(job, measure(None, job.params, 0.1, rng))
+    first = optimizer.confirm()
+    optimizer.tell(first, measure(None, first.params, 0.1, rng))
+    counts: dict[tuple, int] = {}
+    for record in optimizer.history:
+        key = tuple(record.params.values())
+        counts[key] = counts.get(key, 0) + 1
+    job = optimizer.confirm()
+    assert counts[tuple(first.params.values())] == 2 or job.params == first.params
+
+
 def test_observed_joins_tasks_and_averages_replicates():
     optimizer = cm.Optimizer(problem())
     near, far = {"x": 0.2, "y": 0.7}, {"x": 0.2, "y": 0.75}

@@ -1,8 +1,8 @@
 """Confirming a recommendation: measuring what was not measured there yet.
 
 A point that fails teaches the model, which moves the recommendation inward; if it does not move, a
-smaller δ does. Where noise leaves open whether a limit is met, the measurement is repeated, also at
-inputs that seem better than the recommendation and met every limit, but perhaps by chance.
+smaller δ does. What may be noisy is measured twice, and more often where noise leaves open whether
+a limit is met, also at inputs that seem better than the recommendation, but perhaps by chance.
 """
 
 import math
@@ -123,24 +123,30 @@ def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]
     objective = query.surrogate.expected_objective(points)
     probability = feasibility.probability(query.surrogate, points[1:])
     gain = objective[0] - objective[1:]
-    if np.any(gain[probability >= 1 - delta] > -_NEGLIGIBLE):
-        return
     for index in np.argsort(-probability * gain, kind="stable"):
-        if gain[index] > 0 and _unclear(query, confirmed[index]):
-            yield confirmed[index].params
+        if _unclear(query, confirmed[index]):
+            if gain[index] > 0:
+                yield confirmed[index].params
+        elif gain[index] > -_NEGLIGIBLE and probability[index] >= 1 - delta:
+            return
     yield recommended
     for power in range(1, _SMALLER_DELTAS):
         yield query.recommend(delta / 4**power, "believed").params
 
 
 def _unclear(query: Query, here: MeasuredInput) -> set[str]:
-    """Constraints of which noise leaves open whether the limit is met."""
-    unclear, delta = set(), query.settings.delta
-    for constraint in query.modelled.original.constraints:
-        name = constraint.name
-        if here.counts.get(name, _MOST_REPLICATES) >= _MOST_REPLICATES:
+    """Functions to measure again: those that may be noisy and were measured once, and those of
+    which noise leaves open whether the limit is met."""
+    problem, delta = query.modelled.original, query.settings.delta
+    constraints = {constraint.name: constraint for constraint in problem.constraints}
+    unclear = set()
+    for name, count in here.counts.items():
+        constraint = constraints.get(name)
+        if count >= _MOST_REPLICATES or not _may_be_noisy(query, name, constraint):
             continue
-        if not _is_noisy(query, constraint):
+        if count == 1:
+            unclear.add(name)
+        if constraint is None:
             continue
         probability = float(feasibility.probability_of(query.surrogate, name, here.point[None])[0])
         # An average that violates its limit is repeated only if that is more likely chance.
@@ -150,12 +156,11 @@ def _unclear(query: Query, here: MeasuredInput) -> set[str]:
     return unclear
 
 
-def _is_noisy(query: Query, constraint: Constraint) -> bool:
+def _may_be_noisy(query: Query, name: str, constraint: Constraint | None) -> bool:
     """Whether measuring again may find something else; most tests say the same again."""
-    if constraint.passes is not None:
+    if constraint is not None and constraint.passes is not None:
         return constraint.passes > 0.5
-    noise = query.surrogate.functions[constraint.name].posterior.noise
-    return float(noise.mean()) >= _NOISELESS
+    return float(query.surrogate.functions[name].posterior.noise.mean()) >= _NOISELESS
 
 
 def _most_telling(
