@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from calamint.decide.optimize_function import Result, optimize
     from calamint.decide.optimizer import Optimizer
     from calamint.decide.queries import FunctionPrediction, Prediction
-    from calamint.decide.records import Decision, Recommendation, Record, Suggestion
+    from calamint.decide.records import REASONS, Decision, Recommendation, Record, Suggestion
     from calamint.decide.results import Value, parse_seconds, read_values
     from calamint.decide.settings import Rationality, Settings
     from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
     from calamint.decide.state import FullUpdate, State
 
 __all__ = [
+    "REASONS",
     "Clock",
     "Decision",
     "Duration",
@@ -58,7 +59,7 @@ __getattr__, __dir__ = lazy_exports(
         "optimize_function": ("Result", "optimize"),
         "optimizer": ("Optimizer",),
         "queries": ("FunctionPrediction", "Prediction"),
-        "records": ("Decision", "Recommendation", "Record", "Suggestion"),
+        "records": ("REASONS", "Decision", "Recommendation", "Record", "Suggestion"),
         "results": ("Value", "parse_seconds", "read_values"),
         "settings": ("Rationality", "Settings"),
         "simulation": ("Duration", "SimulatedJob", "duration_of", "simulate"),

@@ -7,7 +7,6 @@ a limit is met, also at inputs that seem better than the recommendation, but per
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -18,12 +17,12 @@ from calamint.decide.decision import Selection
 from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.queries import Query
 from calamint.decide.records import Decision, Suggestion
+from calamint.decide.repeat import NOISELESS
 from calamint.model import cost_model, feasibility
 from calamint.problem import Constraint, Params, Problem
 
 _SMALLER_DELTAS = 4
 _MOST_REPLICATES = 4
-_NOISELESS = 1e-4  # variance, in standardised units
 _NEGLIGIBLE = 1e-6  # of the objective, in standardised units
 
 Waiting = Literal["wait"]
@@ -67,10 +66,8 @@ def next_confirmation(
     assert resources is not None
     space, seconds = query.modelled.original.space, {"total": clock.now() - begin}
     point = space.encode(params)
-    selection = Selection(task, point, cost, "confirm", seconds)
-    suggestion, decision = selection.as_job(number, space, resources)
-    # Decoding could change the last digit, and it would be another input.
-    return replace(suggestion, params=dict(params), point=point), decision
+    selection = Selection(task, point, cost, "confirm", seconds, params=params)
+    return selection.as_job(number, space, resources)
 
 
 def _task_and_input(
@@ -160,7 +157,7 @@ def _may_be_noisy(query: Query, name: str, constraint: Constraint | None) -> boo
     """Whether measuring again may find something else; most tests say the same again."""
     if constraint is not None and constraint.passes is not None:
         return constraint.passes > 0.5
-    return float(query.surrogate.functions[name].posterior.noise.mean()) >= _NOISELESS
+    return float(query.surrogate.functions[name].posterior.noise.mean()) >= NOISELESS
 
 
 def _most_telling(

@@ -20,6 +20,7 @@ from calamint.decide.failures import ModelledProblem, SuccessProbability, add_su
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
 from calamint.decide.records import Decision, DecisionKind, Suggestion, near_points
+from calamint.decide.repeat import repeat_due
 from calamint.decide.select import COARSE, FINE, BestJob, Competitor, Effort, maximise
 from calamint.decide.settings import Settings
 from calamint.decide.state import FullUpdate, State, Update
@@ -32,7 +33,7 @@ from calamint.decide.update import (
     partial_update,
 )
 from calamint.model import Model, cost_model
-from calamint.problem import Problem, Space
+from calamint.problem import Params, Problem, Space
 
 
 @final
@@ -51,12 +52,14 @@ class Selection:
     bits: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    params: Params | None = None
 
     def as_job(
         self, number: int, space: Space, resources: tuple[str, ...]
     ) -> tuple[Suggestion, Decision]:
         """The job with its number and its resources."""
-        params = space.decode(self.point)
+        # Decoding what was encoded can change the last digit, and it would be another input.
+        params = space.decode(self.point) if self.params is None else dict(self.params)
         suggestion = Suggestion(
             number,
             self.task,
@@ -99,8 +102,9 @@ def decide(
 ) -> tuple[State, Selection]:
     """Choose the next job among the competing tasks.
 
-    Failed jobs that are due for a retry come first, then the initial design, then the maximiser of
-    the acquisition function; `fallback` says what is done if that fails.
+    Failed jobs that are due for a retry come first, then the initial design, then an input to
+    repeat, then the maximiser of the acquisition function; `fallback` says what is done if that
+    fails.
 
     Returns:
         The state after the decision, and the selection.
@@ -115,6 +119,11 @@ def decide(
     if task is not None:
         point = design_point(problem.space, settings.seed, observations.design.next(task))
         return state, model_free("initial", task, point)
+    repeat = repeat_due(problem, settings, state, observations, list(competing))
+    if repeat is not None:
+        task, record = repeat
+        again = model_free("repeat", task, record.point)
+        return state, replace(again, params=record.params)
     if not settings.acquisition.uses_model:
         task = competing[int(rng.integers(len(competing)))]
         point = problem.space.snap(rng.random(problem.space.dimension))

@@ -46,6 +46,7 @@ class Observations:
         version: Counts results.
         confirming: The input that is being measured to confirm it.
         failed_at: The task and the input of each failed job.
+        repeated: Tasks that have measured an input again, to learn how noisy it is.
     """
 
     data: Mapping[str, Data]
@@ -62,6 +63,7 @@ class Observations:
     version: int = 0
     confirming: Params | None = None
     failed_at: tuple[tuple[str, Params], ...] = ()
+    repeated: frozenset[str] = frozenset()
 
     @staticmethod
     def none(problem: Problem) -> "Observations":
@@ -89,6 +91,8 @@ class Observations:
         """
         confirming = job.params if job.update == "confirm" else None
         booked = replace(self.enqueue(job), confirming=confirming)
+        if job.update == "repeat":
+            booked = replace(booked, repeated=self.repeated | {job.task})
         if job.update == "initial":
             booked = replace(booked, design=self.design.give(job.task, job.number))
         if job.update == "retry":

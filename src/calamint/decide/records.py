@@ -12,8 +12,12 @@ from calamint.problem import Params, Problem
 
 # How a job came to be suggested.
 DecisionKind = Literal[
-    "initial", "full", "partial", "random", "retry", "fallback", "enqueued", "confirm"
+    "initial", "full", "partial", "random", "retry", "repeat", "fallback", "enqueued", "confirm"
 ]
+REASONS = {
+    "confirm": "to confirm the recommendation",
+    "repeat": "again, to learn how noisy it is",
+}
 
 
 @final
@@ -29,7 +33,8 @@ class Suggestion:
             cost: bits per cost where there are bits, else in units of the method's own, which may
             be logarithmic.
         update: "full" or "partial"; "initial" for the space-filling start, "random", "retry" of a
-            job that failed, "fallback", or "enqueued" by the user.
+            job that failed, "repeat" of one that worked, to learn how noisy it is, "confirm" of the
+            recommendation, "fallback", or "enqueued" by the user.
         decision_seconds: How long the decision took.
         warnings: What went wrong while deciding.
     """
@@ -61,8 +66,8 @@ class Suggestion:
         sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
         if self.update == "fallback":
             return f"{sentence}: chosen without a model, which failed ({'; '.join(self.warnings)})"
-        if self.update == "confirm":
-            return f"{sentence}: to confirm the recommendation"
+        if self.update in REASONS:
+            return f"{sentence}: {REASONS[self.update]}"
         if not self.bits:
             return sentence
         total = f"{sum(self.bits.values()):.3g} bits are expected"

@@ -40,9 +40,11 @@ class Model:
         lengthscale: Fixed, in unit-cube units: one number, or one for each parameter.
         amplitude: Fixed, a standard deviation in the function's own units; with it, values are not
             standardised and the prior mean is zero.
-        noise_variance: Fixed, a variance in the function's own units; 0 is noise-free.
+        noise_variance: Fixed, a variance in the function's own units; 0 is noise-free, and then
+            nothing is measured twice.
         transform: The scale on which a function is modelled: "auto" (chosen by likelihood),
-            "none", "log", "logit" or "asinh". A fixed amplitude or noise implies "none".
+            "none", "log", "logit" or "asinh". A fixed amplitude, or noise above zero,
+            implies "none".
 
     What is not fixed is learnt. A dict gives values for some functions by name.
     """
@@ -117,15 +119,18 @@ class Model:
         return KERNELS[_for_function(self.kernel, name) or "matern52"]  # type: ignore[index]
 
     def transform_of(self, name: str) -> str:
-        """The transform of a function by name; a fixed amplitude or noise implies none."""
-        fixed = _for_function(self.amplitude, name), _for_function(self.noise_variance, name)
-        if fixed != (None, None):
+        """The transform of a function by name; an amplitude or noise in its units implies none."""
+        if self.amplitude_is_fixed(name) or _for_function(self.noise_variance, name):
             return "none"
         return str(_for_function(self.transform, name) or "auto")
 
     def amplitude_is_fixed(self, name: str) -> bool:
         """Whether values are only signed, and not standardised."""
         return _for_function(self.amplitude, name) is not None
+
+    def noise_is_fixed(self, name: str) -> bool:
+        """Whether the user said how noisy a function is."""
+        return _for_function(self.noise_variance, name) is not None
 
     def prior_of(
         self, name: str, parameters: int, transform: OutcomeTransform, binary: bool = False

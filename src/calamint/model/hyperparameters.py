@@ -58,6 +58,11 @@ class Hyperparameters:
     transform: str | None = None
     chosen_at: int = 0
 
+    @property
+    def noise_variance(self) -> Array:
+        """(M,) of a measurement, standardised"""
+        return noise_variance(self.theta)
+
 
 @final
 @dataclass(frozen=True)

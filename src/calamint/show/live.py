@@ -9,6 +9,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
+from calamint.decide import REASONS
 from calamint.run import Job, JobResult, Progress, Watcher
 
 
@@ -61,8 +62,8 @@ def _line(progress: Progress, result: JobResult) -> str:
     total = sum(progress.ended.values())
     of = f"/{progress.budget}" if progress.budget else ""
     bits = f", {sum(job.bits.values()):.2f} bits were expected" if job.bits else ""
-    if job.update == "confirm":
-        bits = ", to confirm the recommendation"
+    if job.update in REASONS:
+        bits = f", {REASONS[job.update]}"
     return (
         f"{total}{of} {job.task} on {'+'.join(job.resources)} at {inputs}: {found}"
         f" ({result.seconds:.1f} s{bits})"
