@@ -171,8 +171,7 @@ def compare(source: str) -> list[Row]:
     for name, trained, split in itertools.product(functions, TRAINED, range(SPLITS)):
         order = np.random.default_rng(split).permutation(POINTS)
         train, test = (
-            Data(*(part[chosen] for part in _parts(functions[name])))
-            for chosen in (order[:trained], order[trained:])
+            functions[name].take(chosen) for chosen in (order[:trained], order[trained:])
         )
         plain = named(problem, name, "none", train, test)
         for method in METHODS:
@@ -184,10 +183,6 @@ def compare(source: str) -> list[Row]:
             nats = float(np.clip(logs - plain, -10, 10).mean())
             found.append(Row(source, name, trained, split, method, round(nats, 3)))
     return found
-
-
-def _parts(data: Data) -> tuple[Array, Array, Array]:
-    return data.inputs, data.values, data.noise_variance
 
 
 def table(found: list[Row]) -> str:

@@ -7,12 +7,11 @@ measurement tells which it is.
 
 import numpy as np
 
-from calamint.decide.measured import measured_inputs
 from calamint.decide.observations import Observations
 from calamint.decide.records import Record, rank
 from calamint.decide.settings import Settings
 from calamint.decide.state import State
-from calamint.model import Hyperparameters
+from calamint.model import Data, Hyperparameters
 from calamint.problem import Problem
 
 # With fewer inputs noise is always possible, and there is nothing to choose among.
@@ -35,18 +34,21 @@ def repeat_due(
     learnt = None if state.full is None else state.full.after
     if learnt is None:
         return None
-    counts = measured_inputs(problem, observations.history).values()
     for task in competing:
         measures = problem.tasks[task].measures
         if task in observations.repeated or not any(
             _may_be_noisy(name, settings, observations, learnt.get(name)) for name in measures
         ):
             continue
-        if any(each.counts.get(name, 0) > 1 for each in counts for name in measures):
+        if any(_has_replicates(observations.data[name]) for name in measures):
             continue
         records = [record for record in observations.history if record.values.keys() & {*measures}]
         return task, min(records, key=lambda record: rank(problem, record))
     return None
+
+
+def _has_replicates(data: Data) -> bool:
+    return len(np.unique(data.inputs, axis=0)) < len(data)
 
 
 def _may_be_noisy(

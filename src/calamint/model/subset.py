@@ -40,7 +40,7 @@ def boundary_subset(outcomes: Data, most: int) -> Data:
     passed = outcomes.values > 0.5
     distance = np.full(len(outcomes), np.inf)
     if passed.any() and not passed.all():
-        squared = _squared_distances(outcomes.inputs, outcomes.inputs)
+        squared = squared_distances(outcomes.inputs, outcomes.inputs)
         squared[passed[:, None] == passed] = np.inf
         distance = squared.min(1)
     return relevant_subset(outcomes, distance, most)
@@ -48,7 +48,7 @@ def boundary_subset(outcomes: Data, most: int) -> Data:
 
 def _fill_space(inputs: Array, chosen: Mask, most: int) -> Index:
     """Add the input that is farthest from all chosen ones until there are so many."""
-    nearest = _squared_distances(inputs, inputs[chosen]).min(1, initial=np.inf)
+    nearest = squared_distances(inputs, inputs[chosen]).min(1, initial=np.inf)
     while chosen.sum() < most:
         farthest = int(np.argmax(np.where(chosen, -1.0, nearest)))
         chosen[farthest] = True
@@ -56,7 +56,7 @@ def _fill_space(inputs: Array, chosen: Mask, most: int) -> Index:
     return np.flatnonzero(chosen)
 
 
-def _squared_distances(a: Array, b: Array) -> Array:
+def squared_distances(a: Array, b: Array) -> Array:
     """(n, D), (k, D) -> (n, k)"""
     squared = (a**2).sum(-1)[:, None] + (b**2).sum(-1) - 2 * a @ b.T
     return np.maximum(squared, 0.0)

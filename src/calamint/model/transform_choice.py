@@ -27,6 +27,7 @@ from calamint.model.hyperparameters import Hyperparameters, Prior
 from calamint.model.kernels import Kernel
 from calamint.model.likelihood import GaussianLikelihood
 from calamint.model.map_estimate import log_posterior, refined
+from calamint.model.subset import squared_distances
 from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
 
 _PREFERENCE = 3.0  # nats
@@ -98,7 +99,7 @@ class Sample:
     @staticmethod
     def of(data: Data) -> "Sample":
         radius = _NEIGHBOURHOOD * _grid_distance(data.inputs)
-        close = _squared_distances(data.inputs) <= radius**2
+        close = squared_distances(data.inputs, data.inputs) <= radius**2
         return Sample(data.values, 1 / np.sum(close, axis=1, initial=1e-9))
 
     def quantiles(self, levels: Array, values: Array | None = None) -> Array:
@@ -187,7 +188,7 @@ def _best(
 ) -> str:
     """The name of the best candidate, or the current one if none is better by enough."""
     rows = _subset(data)
-    subset = Data(data.inputs[rows], data.values[rows], data.noise_variance[rows])
+    subset = data.take(rows)
     pool = [prior.complete(prior.centre[prior.free])[None], prior.draw(_SCREENED, rng)]
     if warm is not None:
         pool.append(np.clip(warm[:4], prior.low, prior.high))
@@ -226,7 +227,7 @@ def _subset(data: Data) -> Index:
     finest resolution there, far beyond what matters.
     """
     radius = _CLUSTER * _grid_distance(data.inputs)
-    close = _squared_distances(data.inputs) <= radius**2
+    close = squared_distances(data.inputs, data.inputs) <= radius**2
     rows = np.flatnonzero(~np.any(np.tril(close, -1), axis=1))
     if len(rows) <= _SUBSET:
         return rows
@@ -238,12 +239,6 @@ def _grid_distance(inputs: Array) -> float:
     """Between neighbours, if so many inputs were a regular grid."""
     count, dimension = inputs.shape
     return float(max(count, 1) ** (-1 / dimension))
-
-
-def _squared_distances(inputs: Array) -> Array:
-    """(N, N)"""
-    squares = (inputs**2).sum(-1)
-    return squares[:, None] + squares - 2 * inputs @ inputs.T
 
 
 def _is_extreme(sample: Sample, target: Target) -> bool:
