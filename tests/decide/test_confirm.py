@@ -128,6 +128,27 @@ def test_what_may_be_noisy_is_measured_twice():
     assert counts[tuple(first.params.values())] == 2 or job.params == first.params
 
 
+def test_what_gave_the_same_value_twice_is_not_measured_twice():
+    """Too rough for its model, which takes that for noise."""
+    stated = problem(tasks={"both": cm.Task(["f", "c"])}, constraints=["c <= 5"])
+
+    def rough(params):
+        values = measure(None, params)
+        return {name: round(20 * value) / 20 for name, value in values.items()}
+
+    optimizer = cm.Optimizer(stated, seed=0)
+    for _ in range(16):
+        job = optimizer.ask()
+        optimizer.tell(job, rough(job.params))
+    assert [decision.update for decision in optimizer.decisions].count("repeat") == 1
+    assert optimizer.query().surrogate.objective.posterior.noise.mean() > 1e-4
+    asked = []
+    while (job := optimizer.confirm()) is not None and len(asked) < 6:
+        asked.append(tuple(job.params.values()))
+        optimizer.tell(job, rough(job.params))
+    assert len(asked) == len(set(asked))
+
+
 def test_observed_joins_tasks_and_averages_replicates():
     optimizer = cm.Optimizer(problem())
     near, far = {"x": 0.2, "y": 0.7}, {"x": 0.2, "y": 0.75}

@@ -16,11 +16,15 @@ def problem(**changes):
     return cm.Problem(**{**given, **changes})
 
 
+def exact(params):
+    x, y = params["x"], params["y"]
+    return {"f": (x - 0.3) ** 2 + (y - 0.9) ** 2, "c": x + y}
+
+
 def measure(params, rng):
     """So noisy that it cannot be told from a rough function."""
-    x, y = params["x"], params["y"]
     noise = 0.3 * rng.standard_normal(2)
-    return {"f": (x - 0.3) ** 2 + (y - 0.9) ** 2 + noise[0], "c": x + y + noise[1]}
+    return {name: value + n for (name, value), n in zip(exact(params).items(), noise, strict=True)}
 
 
 def kinds(optimizer, jobs, report=lambda values: values):
@@ -41,6 +45,14 @@ def test_one_input_is_measured_again_to_the_last_digit():
     again = optimizer.history[found.index("repeat")]
     earlier = optimizer.history[: found.index("repeat")]
     assert again.params in [record.params for record in earlier]
+
+
+def test_it_is_an_input_that_is_likely_to_be_feasible():
+    for seed in range(3):
+        optimizer = cm.Optimizer(problem(), seed=seed)
+        found = kinds(optimizer, 20)
+        again = optimizer.history[found.index("repeat")].params
+        assert again["x"] + again["y"] < 1.3  # the limit is at 1, the noise 0.3
 
 
 def test_every_task_does_so():

@@ -23,6 +23,44 @@ def test_data_grows_without_changing_the_old():
     assert second.noise_variance[1] == 0.5
 
 
+def repeated(*measured, noise_variance=math.nan):
+    data = Data.empty(1)
+    for x, value in measured:
+        data = data.append(np.array([x]), value, noise_variance)
+    return data
+
+
+def test_repetitions_that_say_the_same_count_once():
+    data = repeated((0.1, 1.0), (0.2, 2.0), (0.1, 1.0), (0.3, 1.0), (0.2, 2.0))
+    once = data.without_exact_repetitions()
+    assert once.inputs[:, 0].tolist() == [0.1, 0.2, 0.3]
+    assert once.values.tolist() == [1.0, 2.0, 1.0]
+    assert data.is_exact
+    assert not once.is_exact  # nothing was repeated
+    assert once.without_exact_repetitions() is once
+
+
+def test_after_one_repetition_that_differs_all_of_them_count():
+    data = repeated((0.1, 1.0), (0.1, 1.0), (0.1, 1.5), (0.1, 1.0), (0.1, 1.0))
+    assert data.without_exact_repetitions().values.tolist() == [1.0, 1.5, 1.0, 1.0]
+    assert not data.is_exact
+
+
+def test_repetitions_with_standard_errors_all_count():
+    data = repeated((0.1, 1.0), (0.1, 1.0), noise_variance=0.5)
+    assert data.without_exact_repetitions() is data
+    assert not data.is_exact
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2]), st.sampled_from([1.0, 2.0])), max_size=8))
+def test_later_measurements_never_change_what_counted_before(measured):
+    """A posterior is extended by the measurements that are new."""
+    before = repeated(*measured[:-1]).without_exact_repetitions()
+    after = repeated(*measured).without_exact_repetitions()
+    assert after.values[: len(before)].tolist() == before.values.tolist()
+    assert len(after) <= len(before) + 1
+
+
 @given(values_strategy)
 def test_objectives_get_mean_zero_and_spread_one(values):
     scaling = standardise(values)

@@ -143,6 +143,25 @@ def test_fewer_than_eight_distinct_values_are_left_as_they_are():
     assert function.chosen == ("none", 0)
 
 
+def test_the_first_choice_has_no_predecessor_to_beat():
+    """Fewer than eight values had to be left as they were, which is no reason to stay with that."""
+    problem = cm.Problem({"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f")
+
+    def add(optimizer, count):
+        for x, y in RNG(0).random((count, 2))[len(optimizer.history) :]:
+            value = math.exp(1.5 * smooth(float(x), float(y)))
+            optimizer.add({"x": float(x), "y": float(y)}, {"f": value})
+
+    fresh = cm.Optimizer(problem, model=cm.Model(hyperparameters="map"), initial=0)
+    add(fresh, 12)
+    gradual = cm.Optimizer(problem, model=cm.Model(hyperparameters="map"), initial=0)
+    add(gradual, 7)
+    gradual.cancel(gradual.ask())
+    add(gradual, 12)
+    chosen = [each.query().surrogate.objective.chosen for each in (fresh, gradual)]
+    assert chosen[0] == chosen[1] != ("none", 12)
+
+
 def test_fixed_noise_or_amplitude_implies_none():
     for fixed in ({"noise_variance": 1.0}, {"amplitude": 2.0}):
         assert surrogate_of(lambda x, y: math.exp(4 * smooth(x, y)), **fixed).transform.is_affine

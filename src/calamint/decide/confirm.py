@@ -157,6 +157,8 @@ def _may_be_noisy(query: Query, name: str, constraint: Constraint | None) -> boo
     """Whether measuring again may find something else; most tests say the same again."""
     if constraint is not None and constraint.passes is not None:
         return constraint.passes > 0.5
+    if query.observations.data[name].is_exact:
+        return False
     return float(query.surrogate.functions[name].posterior.noise.mean()) >= NOISELESS
 
 

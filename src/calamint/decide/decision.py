@@ -32,7 +32,7 @@ from calamint.decide.update import (
     model_attempts,
     partial_update,
 )
-from calamint.model import Model, cost_model
+from calamint.model import Model, Surrogate, cost_model
 from calamint.problem import Params, Problem, Space
 
 
@@ -88,6 +88,7 @@ class _Context:
     competing: Sequence[str]
     rng: np.random.Generator
     clock: Clock
+    begin: float
 
 
 @single_threaded
@@ -102,9 +103,9 @@ def decide(
 ) -> tuple[State, Selection]:
     """Choose the next job among the competing tasks.
 
-    Failed jobs that are due for a retry come first, then the initial design, then an input to
-    repeat, then the maximiser of the acquisition function; `fallback` says what is done if that
-    fails.
+    Failed jobs that are due for a retry come first, then the initial design, then the maximiser of
+    the acquisition function, once in a while an input to repeat; `fallback` says what is done if
+    that fails.
 
     Returns:
         The state after the decision, and the selection.
@@ -119,18 +120,13 @@ def decide(
     if task is not None:
         point = design_point(problem.space, settings.seed, observations.design.next(task))
         return state, model_free("initial", task, point)
-    repeat = repeat_due(problem, settings, state, observations, list(competing))
-    if repeat is not None:
-        task, record = repeat
-        again = model_free("repeat", task, record.point)
-        return state, replace(again, params=record.params)
     if not settings.acquisition.uses_model:
         task = competing[int(rng.integers(len(competing)))]
         point = problem.space.snap(rng.random(problem.space.dimension))
         return state, model_free("random", task, point)
     modelled = add_success_constraints(problem, observations)
     last = state.compatible_with(modelled.problem)
-    context = _Context(modelled, settings, last, observations, competing, rng, clock)
+    context = _Context(modelled, settings, last, observations, competing, rng, clock, begin)
     result, warnings = first_success(_attempts(context))
     if result is not None:
         return result[0], replace(result[1], warnings=warnings)
@@ -171,6 +167,9 @@ def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Sele
     stopwatch = Stopwatch(clock)
     version = observations.version
     fit = fitted(context.modelled, context.settings, model, context.state, version, clock)
+    repeat = _repetition(context, fit.surrogate)
+    if repeat is not None:
+        return replace(context.state, fit=fit), repeat
     update = full_update(
         context.modelled,
         context.settings,
@@ -193,6 +192,26 @@ def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Sele
         seconds=selection.stage_seconds["total"],
     )
     return State(full, fit, update), selection
+
+
+def _repetition(context: _Context, surrogate: Surrogate) -> Selection | None:
+    """An input that is measured again, if it is time for that."""
+    problem, observations = context.modelled.original, context.observations
+    due = repeat_due(problem, context.settings, surrogate, observations, context.competing)
+    if due is None:
+        return None
+    task, record = due
+    again = _model_free_selection(
+        problem,
+        observations,
+        context.rng,
+        context.clock,
+        context.begin,
+        "repeat",
+        task,
+        record.point,
+    )
+    return replace(again, params=record.params)
 
 
 def _select_by_partial_update(context: _Context, last: Update) -> tuple[State, Selection]:

@@ -32,7 +32,8 @@ class ModelledProblem:
         original: The user's problem.
         problem: The extended problem.
         success_constraints: The name of each failing task's success constraint.
-        data: Measurements of every function, and outcomes (0 or 1) of every success constraint.
+        data: Measurements of every function, and outcomes (0 or 1) of every success constraint;
+            repetitions that only say the same again are left out.
     """
 
     original: Problem
@@ -43,13 +44,17 @@ class ModelledProblem:
 
 def add_success_constraints(problem: Problem, observations: Observations) -> ModelledProblem:
     """Add a success constraint for every task that has failed."""
+    measured = {
+        name: data if name in problem.binary else data.without_exact_repetitions()
+        for name, data in observations.data.items()
+    }
     names = {
         task: _unused_name(problem, task)
         for task, data in observations.outcomes.items()
         if np.any(data.values == 0)
     }
     if not names:
-        return ModelledProblem(problem, problem, {}, observations.data)
+        return ModelledProblem(problem, problem, {}, measured)
     tasks = {
         name: replace(task, measures=(*task.measures, names[name])) if name in names else task
         for name, task in problem.tasks.items()
@@ -57,7 +62,7 @@ def add_success_constraints(problem: Problem, observations: Observations) -> Mod
     constraints = [Constraint(name, binary=True) for name in names.values()]
     extended = problem.changed(constraints=[*problem.constraints, *constraints], tasks=tasks)
     outcomes = {name: observations.outcomes[task] for task, name in names.items()}
-    return ModelledProblem(problem, extended, names, {**observations.data, **outcomes})
+    return ModelledProblem(problem, extended, names, {**measured, **outcomes})
 
 
 def _unused_name(problem: Problem, task: str) -> str:

@@ -20,7 +20,7 @@ from calamint.decide.failures import ModelledProblem, add_success_constraints
 from calamint.decide.fallback import first_success
 from calamint.decide.measured import input_key, measured_inputs
 from calamint.decide.observations import Observations
-from calamint.decide.recommend import constrained_optimum
+from calamint.decide.recommend import LIKELY, best_by_posterior, constrained_optimum
 from calamint.decide.records import Recommendation, near_points
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
@@ -30,8 +30,6 @@ from calamint.model import Model, Surrogate, feasibility
 from calamint.problem import Problem
 
 _LEVELS = np.array([0.025, 0.5, 0.975])
-# Limits that were met are no confirmation if the model still expects that they are not.
-_LIKELY = 0.5
 
 
 @final
@@ -194,7 +192,7 @@ class Query:
             optimum.probability,
             optimum.confident,
             interval,
-            here is not None and here.confirmed(stated) and optimum.probability >= _LIKELY,
+            here is not None and here.confirmed(stated) and optimum.probability >= LIKELY,
         )
 
     def _objective_at(self, point: Array) -> tuple[float, tuple[float, float]]:
@@ -205,34 +203,25 @@ class Query:
         return float(function.transform.to_user(mean)[0]), (low, high)
 
     def _best_observed(self, delta: float) -> Recommendation:
-        """The confirmed input with the best posterior; without one, the most probably feasible.
-
-        Noise may have let an input meet its limits by chance. One whose probability p of being
-        feasible is below 1 − δ is worth p / (1 − δ) of its advantage over the worst confirmed one.
-        """
+        """The confirmed input with the best posterior; without one, the most probably feasible."""
         stated = self.modelled.original
         inputs = list(measured_inputs(stated, self.observations.history).values())
         if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         points = np.array([each.point for each in inputs])
+        confirmed = [index for index, each in enumerate(inputs) if each.confirmed(stated)]
+        best = best_by_posterior(self.surrogate, points[confirmed], delta)
         log_probability = feasibility.log_probability(self.surrogate, points)
-        confirmed = [
-            index
-            for index, each in enumerate(inputs)
-            if each.confirmed(stated) and log_probability[index] >= math.log(_LIKELY)
-        ]
-        if confirmed:
-            expected = self.surrogate.expected_objective(points[confirmed])
-            share = np.minimum(np.exp(log_probability[confirmed]) / (1 - delta), 1.0)
-            best = confirmed[int(np.argmin(share * (expected - expected.max())))]
-        else:
-            best = int(np.argmax(log_probability))
-        found = inputs[best]
-        objective, interval = self._objective_at(found.point)
-        probability = math.exp(log_probability[best])
-        confident = probability >= 1 - delta
+        index = int(np.argmax(log_probability)) if best is None else confirmed[best]
+        objective, interval = self._objective_at(points[index])
+        probability = math.exp(log_probability[index])
         return Recommendation(
-            found.params, objective, probability, confident, interval, bool(confirmed)
+            inputs[index].params,
+            objective,
+            probability,
+            probability >= 1 - delta,
+            interval,
+            best is not None,
         )
 
 

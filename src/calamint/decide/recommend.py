@@ -30,6 +30,8 @@ _DISTANCE = 0.02
 _SPRAYS = 3
 _CANDIDATES = 1000
 _ROUGH_CANDIDATES = 300
+# Limits that were met are no confirmation if the model still expects that they are not.
+LIKELY = 0.5
 
 
 @final
@@ -41,6 +43,21 @@ class Optimum:
     objective: float
     probability: float
     confident: bool
+
+
+def best_by_posterior(surrogate: Surrogate, points: Array, delta: float) -> int | None:
+    """Which of these measured points (n, D) is best, if one is likely to be feasible.
+
+    Noise may have let an input meet its limits by chance. One whose probability p of being feasible
+    is below 1 − δ is worth p / (1 − δ) of its advantage over the worst.
+    """
+    probability = feasibility.probability(surrogate, points)
+    likely = np.flatnonzero(probability >= LIKELY)
+    if len(likely) == 0:
+        return None
+    expected = surrogate.expected_objective(points[likely])
+    share = np.minimum(probability[likely] / (1 - delta), 1.0)
+    return int(likely[np.argmin(share * (expected - expected.max()))])
 
 
 def constrained_optimum(

@@ -5,13 +5,15 @@ without. As long as both are possible, single lucky values pass for good inputs.
 measurement tells which it is.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from calamint.decide.observations import Observations
-from calamint.decide.records import Record, rank
+from calamint.decide.recommend import best_by_posterior
+from calamint.decide.records import Record
 from calamint.decide.settings import Settings
-from calamint.decide.state import State
-from calamint.model import Data, Hyperparameters
+from calamint.model import Surrogate
 from calamint.problem import Problem
 
 # With fewer inputs noise is always possible, and there is nothing to choose among.
@@ -22,43 +24,38 @@ NOISELESS = 1e-4  # variance, in standardised units
 def repeat_due(
     problem: Problem,
     settings: Settings,
-    state: State,
+    surrogate: Surrogate,
     observations: Observations,
-    competing: list[str],
+    competing: Iterable[str],
 ) -> tuple[str, Record] | None:
     """A task that should measure an input again, and what it measured there.
 
-    Each task does so once, at its best input, if one of its functions may be noisy, and has not
-    been measured twice anywhere.
+    Each task does so once, at the best of its inputs that are likely to be feasible, if one of its
+    functions may be noisy, and has not been measured twice anywhere.
     """
-    learnt = None if state.full is None else state.full.after
-    if learnt is None:
-        return None
     for task in competing:
         measures = problem.tasks[task].measures
-        if task in observations.repeated or not any(
-            _may_be_noisy(name, settings, observations, learnt.get(name)) for name in measures
+        data = [observations.data[name] for name in measures]
+        if (
+            task in observations.repeated
+            or not any(_may_be_noisy(name, settings, surrogate, observations) for name in measures)
+            or any(each.has_replicates for each in data)
         ):
             continue
-        if any(_has_replicates(observations.data[name]) for name in measures):
-            continue
         records = [record for record in observations.history if record.values.keys() & {*measures}]
-        return task, min(records, key=lambda record: rank(problem, record))
+        points = np.array([record.point for record in records])
+        best = best_by_posterior(surrogate, points, settings.delta)
+        if best is not None:
+            return task, records[best]
     return None
 
 
-def _has_replicates(data: Data) -> bool:
-    return len(np.unique(data.inputs, axis=0)) < len(data)
-
-
 def _may_be_noisy(
-    name: str,
-    settings: Settings,
-    observations: Observations,
-    learnt: Hyperparameters | None,
+    name: str, settings: Settings, surrogate: Surrogate, observations: Observations
 ) -> bool:
     data = observations.data[name]
-    known = settings.model.noise_is_fixed(name) or not np.all(np.isnan(data.noise_variance))
-    if learnt is None or known or len(data) < _MIN_INPUTS:
+    if name in surrogate.problem.binary or settings.model.noise_is_fixed(name):
         return False
-    return float(np.mean(learnt.noise_variance)) >= NOISELESS
+    if len(data) < _MIN_INPUTS or not np.all(np.isnan(data.noise_variance)):
+        return False
+    return float(surrogate.functions[name].posterior.noise.mean()) >= NOISELESS

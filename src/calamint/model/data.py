@@ -34,6 +34,35 @@ class Data:
         """The measurements at these indices."""
         return Data(self.inputs[rows], self.values[rows], self.noise_variance[rows])
 
+    @property
+    def has_replicates(self) -> bool:
+        """Whether an input was measured more than once."""
+        return len(np.unique(self.inputs, axis=0)) < len(self)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether inputs were measured more than once, and gave the same value every time."""
+        once = self.without_exact_repetitions()
+        return len(once) < len(self) and not once.has_replicates
+
+    def without_exact_repetitions(self) -> "Data":
+        """One measurement of each input, as long as measuring again gives the same value.
+
+        Such a function has no noise, but may be rougher than any kernel; the noise of its model
+        stands for that, and repetitions, which share the roughness, would deny it.
+        """
+        if not np.all(np.isnan(self.noise_variance)):
+            return self
+        seen: dict[bytes, float] = {}
+        kept: list[int] = []
+        for row, (point, value) in enumerate(zip(self.inputs, self.values, strict=True)):
+            first = seen.setdefault(point.tobytes(), value)
+            if first != value:  # noisy after all: from here on everything counts
+                return self.take(np.append(kept, np.arange(row, len(self))).astype(int))
+            if len(seen) > len(kept):
+                kept.append(row)
+        return self if len(kept) == len(self) else self.take(np.array(kept, dtype=int))
+
     def append(self, point: Array, value: float, noise_variance: float = math.nan) -> "Data":
         """The same with one more measurement."""
         return Data(

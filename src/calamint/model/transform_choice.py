@@ -159,8 +159,9 @@ def choose_transform(
     Args:
         before: What the last fit found, and chose.
     """
-    name = None if before is None else before.transform
     chosen_at = 0 if before is None else before.chosen_at
+    # A scale that was only assumed, for want of measurements, has nothing to defend.
+    name = before.transform if before is not None and chosen_at else None
     count, sample = len(data), Sample.of(data)
     if _is_extreme(sample, target) or len(np.unique(data.values)) < _MIN_DISTINCT:
         compression = _compression(Warp(), sample, target)
