@@ -147,6 +147,13 @@ def test_what_gave_the_same_value_twice_is_not_measured_twice():
         asked.append(tuple(job.params.values()))
         optimizer.tell(job, rough(job.params))
     assert len(asked) == len(set(asked))
+    # What was measured there is what will be measured there, whatever the model makes of it.
+    found = optimizer.recommend(kind="observed")
+    met = [record for record in optimizer.history if record.values["c"] <= 5]
+    assert found.confirmed
+    assert found.objective == pytest.approx(min(record.values["f"] for record in met))
+    assert found.interval == (found.objective, found.objective)
+    assert found.probability == 1
 
 
 def test_observed_joins_tasks_and_averages_replicates():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calamint as cm
-from calamint.decide.recommend import best_by_posterior, constrained_optimum
+from calamint.decide.recommend import best_measured, constrained_optimum
 from calamint.model import Data, feasibility, fit
 from calamint.testbed import toy
 
@@ -48,33 +48,16 @@ def test_no_grid_point_is_better(count, delta):
         assert found.probability >= probability.max() - 1e-6
 
 
-def test_of_measured_points_the_best_is_lowest_where_it_is_probably_feasible():
-    _, _, surrogate = toy_surrogate(30)
-    points = grid(21)
-    probability = feasibility.probability(surrogate, points)
-    objective = surrogate.expected_objective(points)
-    safe = points[(probability > 0.99) | (probability < 0.3)]
-    best = best_by_posterior(surrogate, safe, 0.05)
-    lowest = objective[probability > 0.99].min()
-    assert surrogate.expected_objective(safe[best][None])[0] == pytest.approx(lowest)
-    assert best_by_posterior(surrogate, points[probability < 0.3], 0.05) is None
+def test_the_best_measured_input_is_the_lowest_of_those_that_are_feasible():
+    objective = np.array([3.0, 1.0, 2.0, 0.0])
+    assert best_measured(objective, np.array([1.0, 0.97, 1.0, 0.4]), 0.05) == 1
+    assert best_measured(objective, np.array([0.1, 0.2, 0.3, 0.4]), 0.05) is None
 
 
-def test_a_doubtful_point_has_to_be_better_by_more():
-    _, _, surrogate = toy_surrogate(8)
-    points = grid(41)
-    probability = feasibility.probability(surrogate, points)
-    objective = surrogate.expected_objective(points)
-    sure = np.flatnonzero(probability > 0.95)
-    best, worst = sure[np.argmin(objective[sure])], sure[np.argmax(objective[sure])]
-    doubtful = np.flatnonzero((probability > 0.5) & (probability < 0.94))
-    wins = []
-    for index in doubtful[objective[doubtful] < objective[best]]:
-        lead = objective[worst] - objective[[index, best]]
-        wins.append(probability[index] / 0.95 * lead[0] > lead[1])
-        found = best_by_posterior(surrogate, points[[worst, index, best]], 0.05)
-        assert (found == 1) == wins[-1]
-    assert set(wins) == {True, False}
+def test_a_doubtful_input_has_to_be_better_by_more():
+    probability = np.array([1.0, 1.0, 0.5])  # worth 0.5 / 0.95 of its advantage over 3
+    assert best_measured(np.array([3.0, 1.0, -0.7]), probability, 0.05) == 1
+    assert best_measured(np.array([3.0, 1.0, -0.9]), probability, 0.05) == 2
 
 
 def test_the_probability_is_used_up_when_it_binds():

@@ -116,10 +116,11 @@ def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]
         yield query.observations.confirming
     recommended = query.recommend(delta, "believed").params
     confirmed = [each for each in measured if each.confirmed(problem)]
-    points = np.array([problem.space.encode(recommended), *(each.point for each in confirmed)])
-    objective = query.surrogate.expected_objective(points)
-    probability = feasibility.probability(query.surrogate, points[1:])
-    gain = objective[0] - objective[1:]
+    probability = gain = np.empty(0)
+    if confirmed:
+        point = problem.space.encode(recommended)
+        objective, probability = query.at_confirmed(confirmed)
+        gain = query.surrogate.expected_objective(point[None])[0] - objective
     for index in np.argsort(-probability * gain, kind="stable"):
         if _unclear(query, confirmed[index]):
             if gain[index] > 0:

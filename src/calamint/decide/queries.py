@@ -4,8 +4,9 @@ Each takes what a decision takes, and returns an answer and a state, which keeps
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, final
 
 import numpy as np
@@ -18,9 +19,9 @@ from calamint.decide.clock import Clock
 from calamint.decide.decision import gains_in_bits
 from calamint.decide.failures import ModelledProblem, add_success_constraints
 from calamint.decide.fallback import first_success
-from calamint.decide.measured import input_key, measured_inputs
+from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.observations import Observations
-from calamint.decide.recommend import LIKELY, best_by_posterior, constrained_optimum
+from calamint.decide.recommend import LIKELY, best_measured, constrained_optimum
 from calamint.decide.records import Recommendation, near_points
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
@@ -183,16 +184,13 @@ class Query:
         stated = self.modelled.original
         near = near_points(stated, self.observations.history)
         optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
-        objective, interval = self._objective_at(optimum.point)
         params = stated.space.decode(optimum.point)
         here = measured_inputs(stated, self.observations.history).get(input_key(params))
+        if here is not None and here.confirmed(stated):
+            return self._confirmed(here, delta)
+        objective, interval = self._objective_at(optimum.point)
         return Recommendation(
-            params,
-            objective,
-            optimum.probability,
-            optimum.confident,
-            interval,
-            here is not None and here.confirmed(stated) and optimum.probability >= LIKELY,
+            params, objective, optimum.probability, optimum.confident, interval, False
         )
 
     def _objective_at(self, point: Array) -> tuple[float, tuple[float, float]]:
@@ -202,26 +200,62 @@ class Query:
         mean = self.surrogate.expected_objective(point[None])
         return float(function.transform.to_user(mean)[0]), (low, high)
 
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        """Functions that gave the same value whenever they were measured again."""
+        return frozenset(
+            name
+            for name, data in self.observations.data.items()
+            if name not in self.modelled.problem.binary and data.is_exact
+        )
+
+    def at_confirmed(self, inputs: Sequence[MeasuredInput]) -> tuple[Array, Array]:
+        """(n,) objectives, standardised, and (n,) probabilities of being feasible.
+
+        Functions without noise are known there, however rough they are elsewhere.
+        """
+        points = np.array([each.point for each in inputs])
+        probability = feasibility.probability(self.surrogate, points, met=self._exact)
+        name = self.modelled.original.objective.name
+        if name not in self._exact:
+            return self.surrogate.expected_objective(points), probability
+        values = np.array([each.values[name] for each in inputs])
+        return self.surrogate.objective.transform.to_model(values), probability
+
+    def _confirmed(self, here: MeasuredInput, delta: float) -> Recommendation:
+        """An input where every function was measured and every limit met."""
+        value, probability = (float(each[0]) for each in self.at_confirmed([here]))
+        objective = float(self.surrogate.objective.transform.to_user(np.array([value]))[0])
+        _, interval = self._objective_at(here.point)
+        if self.modelled.original.objective.name in self._exact:
+            interval = (objective, objective)
+        return Recommendation(
+            here.params,
+            objective,
+            probability,
+            probability >= 1 - delta,
+            interval,
+            probability >= LIKELY,
+        )
+
     def _best_observed(self, delta: float) -> Recommendation:
         """The confirmed input with the best posterior; without one, the most probably feasible."""
         stated = self.modelled.original
         inputs = list(measured_inputs(stated, self.observations.history).values())
         if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
+        confirmed = [each for each in inputs if each.confirmed(stated)]
+        best = best_measured(*self.at_confirmed(confirmed), delta) if confirmed else None
+        if best is not None:
+            return self._confirmed(confirmed[best], delta)
         points = np.array([each.point for each in inputs])
-        confirmed = [index for index, each in enumerate(inputs) if each.confirmed(stated)]
-        best = best_by_posterior(self.surrogate, points[confirmed], delta)
         log_probability = feasibility.log_probability(self.surrogate, points)
-        index = int(np.argmax(log_probability)) if best is None else confirmed[best]
+        index = int(np.argmax(log_probability))
         objective, interval = self._objective_at(points[index])
         probability = math.exp(log_probability[index])
+        confident = probability >= 1 - delta
         return Recommendation(
-            inputs[index].params,
-            objective,
-            probability,
-            probability >= 1 - delta,
-            interval,
-            best is not None,
+            inputs[index].params, objective, probability, confident, interval, False
         )
 
 

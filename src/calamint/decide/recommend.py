@@ -45,19 +45,22 @@ class Optimum:
     confident: bool
 
 
-def best_by_posterior(surrogate: Surrogate, points: Array, delta: float) -> int | None:
-    """Which of these measured points (n, D) is best, if one is likely to be feasible.
+def best_measured(objective: Array, probability: Array, delta: float) -> int | None:
+    """Which of some measured inputs is best, if one is likely to be feasible.
 
     Noise may have let an input meet its limits by chance. One whose probability p of being feasible
     is below 1 − δ is worth p / (1 − δ) of its advantage over the worst.
+
+    Args:
+        objective: (n,) what is expected of each, standardised.
+        probability: (n,) of being feasible.
     """
-    probability = feasibility.probability(surrogate, points)
     likely = np.flatnonzero(probability >= LIKELY)
     if len(likely) == 0:
         return None
-    expected = surrogate.expected_objective(points[likely])
+    advantage = objective[likely].max() - objective[likely]
     share = np.minimum(probability[likely] / (1 - delta), 1.0)
-    return int(likely[np.argmin(share * (expected - expected.max()))])
+    return int(likely[np.argmax(share * advantage)])
 
 
 def constrained_optimum(

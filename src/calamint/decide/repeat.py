@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from calamint.decide.observations import Observations
-from calamint.decide.recommend import best_by_posterior
+from calamint.decide.recommend import best_measured
 from calamint.decide.records import Record
 from calamint.decide.settings import Settings
-from calamint.model import Surrogate
+from calamint.model import Surrogate, feasibility
 from calamint.problem import Problem
 
 # With fewer inputs noise is always possible, and there is nothing to choose among.
@@ -44,7 +44,9 @@ def repeat_due(
             continue
         records = [record for record in observations.history if record.values.keys() & {*measures}]
         points = np.array([record.point for record in records])
-        best = best_by_posterior(surrogate, points, settings.delta)
+        objective = surrogate.expected_objective(points)
+        probability = feasibility.probability(surrogate, points)
+        best = best_measured(objective, probability, settings.delta)
         if best is not None:
             return task, records[best]
     return None

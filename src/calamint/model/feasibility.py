@@ -11,6 +11,7 @@ product; over samples it is the mean of these products, not the product of means
 """
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 from scipy.special import logsumexp
@@ -21,22 +22,25 @@ from calamint.model.interval_probability import log_probability_gradient as log_
 from calamint.model.surrogate import Surrogate
 
 
-def probability(surrogate: Surrogate, x: Array) -> Array:
-    """(n, D) -> (n,) that all limits are met."""
-    return np.exp(log_probability(surrogate, x))
+def probability(surrogate: Surrogate, x: Array, met: Collection[str] = ()) -> Array:
+    """(n, D) -> (n,) that all limits are met, of which those of some functions are known to be."""
+    return np.exp(log_probability(surrogate, x, met))
 
 
-def log_probability(surrogate: Surrogate, x: Array) -> Array:
+def log_probability(surrogate: Surrogate, x: Array, met: Collection[str] = ()) -> Array:
     """(n, D) -> (n,)"""
-    each = log_probability_by_sample(surrogate, x)
+    each = log_probability_by_sample(surrogate, x, met)
     joint: Array = logsumexp(each, axis=0) - math.log(len(each))
     return np.minimum(joint, 0.0)
 
 
-def log_probability_by_sample(surrogate: Surrogate, x: Array) -> Array:
+def log_probability_by_sample(surrogate: Surrogate, x: Array, met: Collection[str] = ()) -> Array:
     """(n, D) -> (M, n) that all limits are met, under each hyper-parameter sample."""
     total = np.zeros((surrogate.samples, len(x)))
-    for function in surrogate.constraints:
+    for limit in surrogate.problem.constraints:
+        if limit.name in met:
+            continue
+        function = surrogate.functions[limit.name]
         total += log_interval(*function.posterior.mean_variance(x), function.low, function.high)
     return total
 
