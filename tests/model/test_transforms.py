@@ -76,11 +76,11 @@ def test_tiny_values_with_fixed_noise_do_not_raise():
 # -- what is chosen ------------------------------------------------------------------------------
 
 
-def surrogate_of(f, limit=None, count=25, seed=0, **model):
+def surrogate_of(f, limit=None, count=25, seed=0, better="minimize", **model):
     constraints = [] if limit is None else [f"g <= {limit!r}"]
     problem = cm.Problem(
         {"x": cm.Real(0, 1), "y": cm.Real(0, 1)},
-        minimize="f",
+        **{better: "f"},
         constraints=constraints,
     )
     optimizer = cm.Optimizer(problem, model=cm.Model(hyperparameters="map", **model))
@@ -133,9 +133,24 @@ def test_the_choice_has_nearly_the_highest_posterior_density(seed):
 
 
 def test_values_that_pile_up_below_a_bound_get_a_reflected_logarithm():
+    def piled(x, y):
+        return 7 - math.exp(4 * smooth(x, y))
+
     for seed in range(3):
-        chosen = surrogate_of(lambda x, y: 7 - math.exp(4 * smooth(x, y)), seed=seed).chosen[0]
-        assert chosen.startswith("reflected")
+        for given in ({"limit": 6.0}, {"better": "maximize"}):
+            assert surrogate_of(piled, seed=seed, **given).chosen[0].startswith("reflected")
+
+
+def test_an_objective_keeps_its_resolution_where_it_is_good():
+    """Its many bad values would like to be spread out; a constraint's may be."""
+
+    def peaked(x, y):
+        return -math.exp(4 * smooth(x, y))
+
+    for seed in range(3):
+        chosen = surrogate_of(peaked, seed=seed).chosen[0]
+        assert chosen.removesuffix(", compressed") in ("none", "log 0.03", "log 0.3")
+        assert surrogate_of(peaked, limit=-1.0, seed=seed).chosen[0].startswith("reflected")
 
 
 def test_fewer_than_eight_distinct_values_are_left_as_they_are():

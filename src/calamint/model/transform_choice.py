@@ -271,13 +271,19 @@ def _warps(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
     clear = _STANDARD_ERRORS * _largest_sem(data)
     resolution = float(np.min(np.diff(np.unique(values))))
     least = max(clear, resolution)
-    warps = {"none": Warp(), "asinh": _asinh(sample, target)}
+    warps = {"none": Warp()}
+    if not target.objective:
+        warps["asinh"] = _asinh(sample, target)
     if low > clear and high > _MIN_RATIO * low:
         warps["log"] = Warp("log", 0.0, max(_NEGLIGIBLE * spread, clear))
     for share in _MARGINS:
         margin = max(share * spread, least)
-        warps[f"log {share:g}"] = Warp("log", low - margin, margin)
-        warps[f"reflected {share:g}"] = Warp("reflected", high + margin, margin)
+        # Most values of an objective are bad. A scale that spreads them out suits them, but takes
+        # resolution from the few good ones, which is where the optimum is.
+        if not target.objective or target.sign > 0:
+            warps[f"log {share:g}"] = Warp("log", low - margin, margin)
+        if not target.objective or target.sign < 0:
+            warps[f"reflected {share:g}"] = Warp("reflected", high + margin, margin)
     return warps
 
 
