@@ -69,7 +69,8 @@ def prepared(name: str, count: int, seed: int) -> "Optimizer":
     optimizer = Optimizer(
         SOLVED.problem, PESC(solutions), model, seed, initial=0, rationality=rationality
     )
-    for params in starting_points(SOLVED, seed, count - 1):
+    starts = list(starting_points(SOLVED, seed, count - 1))
+    for params in [*starts, starts[0]]:  # the same again: then no decision is about noise
         optimizer.add(params, SOLVED.evaluate(params))
     suggestion = optimizer.ask()
     assert suggestion is not None
