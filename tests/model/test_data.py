@@ -40,6 +40,12 @@ def test_repetitions_that_say_the_same_count_once():
     assert once.without_exact_repetitions() is once
 
 
+def test_a_value_that_other_inputs_share_is_no_evidence_against_noise():
+    shared = repeated((0.1, 1.0), (0.2, 2.0), (0.3, 1.0), (0.1, 1.0))
+    assert not shared.is_exact
+    assert shared.append(np.array([0.2]), 2.0).is_exact
+
+
 def test_after_one_repetition_that_differs_all_of_them_count():
     data = repeated((0.1, 1.0), (0.1, 1.0), (0.1, 1.5), (0.1, 1.0), (0.1, 1.0))
     assert data.without_exact_repetitions().values.tolist() == [1.0, 1.5, 1.0, 1.0]

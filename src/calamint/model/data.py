@@ -41,9 +41,16 @@ class Data:
 
     @property
     def is_exact(self) -> bool:
-        """Whether inputs were measured more than once, and gave the same value every time."""
+        """Whether inputs were measured more than once, and gave the same value every time.
+
+        Where few values are possible, that may be chance: one of them must be unlike all others.
+        """
         once = self.without_exact_repetitions()
-        return len(once) < len(self) and not once.has_replicates
+        if len(once) == len(self) or once.has_replicates:
+            return False
+        _, counts = np.unique(once.values, return_counts=True)
+        _, repeated = np.unique(self.values, return_counts=True)
+        return bool(np.any((counts == 1) & (repeated > 1)))
 
     def without_exact_repetitions(self) -> "Data":
         """One measurement of each input, as long as measuring again gives the same value.
