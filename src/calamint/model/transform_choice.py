@@ -2,8 +2,8 @@
 
     score(T) = max over θ of log p(T(y) | θ) + log p(θ), plus Σ log T'(y_n)
 
-of each candidate T; identity is preferred by a few nats, and a choice is changed only if another is
-better by as many. Each is offered with values far away as they are, and compressed: an objective
+of each candidate T; identity and the plain logarithm are preferred by a few nats, and a choice is
+changed only if another is better by as many. Each is offered with values far away as they are, and compressed: an objective
 much worse than most, and a constraint far from its limits, need no resolution, and a penalty of 1e6
 must not define the scale.
 
@@ -30,11 +30,10 @@ from calamint.model.map_estimate import log_posterior, refined
 from calamint.model.subset import squared_distances
 from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
 
-_PREFERENCE = 3.0  # nats
-# Values that are positive by nature more often have a logarithm without a shift.
-_PREFERENCE_FOR_LOG = 2.0
+# In nats, for values as they are, and for the logarithm of values that are positive by nature.
+_PREFERENCE = 3.0
 # Values that span less may as well become negative where nothing was measured yet.
-_MIN_RATIO = 20.0
+_MIN_RATIO = 10.0
 _MIN_DISTINCT = 8
 # Past this many measurements the choice is made by as many of them, evenly spaced by rank.
 _SUBSET = 64
@@ -216,9 +215,7 @@ def _best(
 
 
 def _preference(name: str) -> float:
-    if name == "none":
-        return _PREFERENCE
-    return _PREFERENCE_FOR_LOG if name.removesuffix(", compressed") == "log" else 0.0
+    return _PREFERENCE if name in ("none", "log", "log, compressed") else 0.0
 
 
 def _subset(data: Data) -> Index:
