@@ -3,9 +3,9 @@
     score(T) = max over θ of log p(T(y) | θ) + log p(θ), plus Σ log T'(y_n)
 
 of each candidate T; identity and the plain logarithm are preferred by a few nats, and a choice is
-changed only if another is better by as many. Each is offered with values far away as they are, and compressed: an objective
-much worse than most, and a constraint far from its limits, need no resolution, and a penalty of 1e6
-must not define the scale.
+changed only if another is better by as many. Each is offered with values far away as they are, and
+compressed: an objective much worse than most, and a constraint far from its limits, need no
+resolution, and a penalty of 1e6 must not define the scale.
 
 | symbol | code | meaning |
 |---|---|---|
