@@ -315,7 +315,8 @@ def test_a_feasible_result_ends_the_search_for_feasibility_in_partial_updates():
     job = optimizer.ask()
     assert optimizer.state.update.acq_function.report.feasible == 0
     optimizer.tell(job, {job.task: 0.0 if job.task == "f" else 2.0})
-    optimizer.add({"x": 0.77}, {"g": 2.0})
+    for x in (0.75, 0.77, 0.79):
+        optimizer.add({"x": x}, {"g": 2.0})
     optimizer.ask()
     assert optimizer.decisions[-1].update == "partial"
     assert optimizer.state.update.acq_function.report.feasible > 0

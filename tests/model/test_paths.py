@@ -11,10 +11,11 @@ X = np.random.default_rng(4).random((5, 2))
 
 
 def test_mean_and_covariance_are_the_posterior(kernel_name):
-    """Every path has its own features, so moments over paths are exact up to Monte Carlo error."""
+    """With features of their own, moments over paths are exact up to Monte Carlo error."""
     posterior = likelihood(kernel_name, count=6).posterior(thetas(count=1, noise=-2.0))
     count = 4000
-    paths = draw_paths(posterior.take(np.zeros(count, int)), np.random.default_rng(0), features=64)
+    each = posterior.take(np.zeros(count, int))
+    paths = draw_paths(each, np.arange(count), np.random.default_rng(0), features=64)
     values = paths.values(X)
     mean, variance = (moment[0] for moment in posterior.mean_variance(X))
     covariance = posterior.covariance(X, X)[0]
@@ -28,12 +29,38 @@ def test_mean_and_covariance_are_the_posterior(kernel_name):
 def test_paths_under_different_samples_follow_their_own_posterior():
     posterior = likelihood(count=6).posterior(thetas(count=3, noise=-2.0))
     count = 3 * 1500
-    paths = draw_paths(posterior.take(np.arange(count) % 3), np.random.default_rng(1), features=64)
+    each = posterior.take(np.arange(count) % 3)
+    paths = draw_paths(each, np.arange(count), np.random.default_rng(1), features=64)
     values = paths.values(X)
     mean, variance = posterior.mean_variance(X)
     for j in range(3):
         own = values[j::3]
         assert np.all(np.abs(own.mean(0) - mean[j]) < 4.5 * np.sqrt(variance[j] / len(own)))
+
+
+def test_paths_that_share_their_features_are_draws_from_the_posterior():
+    """Three paths under one sample, 2,000 times; the first and the third are independent."""
+    posterior = likelihood(count=6).posterior(thetas(count=2, noise=-2.0))
+    rng, count, samples = np.random.default_rng(2), 2000, np.array([0, 1, 1, 1])
+    drawn = [draw_paths(posterior, samples, rng, features=64) for _ in range(count)]
+    assert all(len(paths.phases) == 2 for paths in drawn)
+    values = np.array([paths.values(X) for paths in drawn])  # (count, 4, n)
+    mean, variance = posterior.mean_variance(X)
+    for path, sample in enumerate(samples):
+        error = values[:, path].mean(0) - mean[sample]
+        assert np.all(np.abs(error) < 4.5 * np.sqrt(variance[sample] / count))
+        ratio = values[:, path].var(0) / variance[sample]
+        assert np.all(np.abs(ratio - 1) < 6 * np.sqrt(2 / count))
+    one, other = ((values[:, path] - mean[1]) / np.sqrt(variance[1]) for path in (1, 3))
+    assert np.all(np.abs((one * other).mean(0)) < 4.5 / np.sqrt(count))
+
+
+def test_every_second_path_mirrors_the_first():
+    posterior = likelihood(count=6).posterior(thetas(count=2, noise=-2.0))
+    values = draw_paths(posterior, np.array([1, 0, 1, 1, 1, 0]), RNG(0)).values(X)
+    mean = posterior.mean_variance(X)[0]
+    for first, second, sample in ((1, 5, 0), (0, 2, 1), (3, 4, 1)):
+        assert np.allclose(values[[first, second]].mean(0), mean[sample])
 
 
 def test_noise_free_data_are_interpolated(kernel_name):
@@ -59,13 +86,14 @@ def test_replaced_paths_are_the_others():
     posterior = likelihood().posterior(thetas(count=1))
     ours, others = (posterior.paths(np.zeros(n, int), np.random.default_rng(n)) for n in (4, 2))
     mixed = ours.replace_paths(np.array([1, 3]), others).values(X)
-    assert np.array_equal(mixed[[0, 2]], ours.values(X)[[0, 2]])
-    assert np.array_equal(mixed[[1, 3]], others.values(X))
+    assert np.allclose(mixed[[0, 2]], ours.values(X)[[0, 2]], rtol=1e-12)
+    assert np.allclose(mixed[[1, 3]], others.values(X), rtol=1e-12)
 
 
 def test_no_data_gives_prior_paths():
     posterior = likelihood(count=0).posterior(thetas(count=1))
-    paths = draw_paths(posterior.take(np.zeros(3000, int)), np.random.default_rng(0), features=64)
+    each = posterior.take(np.zeros(3000, int))
+    paths = draw_paths(each, np.arange(3000), np.random.default_rng(0), features=64)
     values = paths.values(X)
     variance = np.exp(2 * posterior.theta[0, -3])
     assert np.all(np.abs(values.var(0) - variance) < 5 * variance * np.sqrt(2 / 3000))

@@ -71,3 +71,20 @@ def test_many_measurements_predict_as_well(binary):
         assert found["f"].mean == pytest.approx(np.sin(6 * x) * y, abs=5e-3)
         if abs(x + y - 1) > 0.1:
             assert (found["c"].probability > 0.5) == (x + y <= 1)
+
+
+def test_a_decision_says_what_was_bounded():
+    problem = cm.Problem({"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f")
+    optimizer = cm.Optimizer(problem, initial=0)
+    for x, y in RNG(0).random((18, 2)):
+        optimizer.add({"x": x, "y": y}, {"f": np.sin(3 * x) + y})
+    optimizer.cancel(optimizer.ask())
+    assert optimizer.decisions[-1].bounded == ()
+    for x, y in RNG(1).random((162, 2)):
+        optimizer.add({"x": x, "y": y}, {"f": np.sin(3 * x) + y})
+    optimizer.cancel(optimizer.ask())
+    said = str(optimizer.decisions[-1])
+    assert "4 of 10 hyper-parameter samples" in said  # ten measurements for each parameter, 1/√N
+    assert "f learnt from 150 of 180 measurements" in said
+    assert said.startswith("job 1: full, ")
+    assert "(model " in said

@@ -20,7 +20,7 @@ from calamint.acquire.sqp import LocalModel, minimise
 from calamint.arrays import Array, Index, Mask
 from calamint.model import FunctionSurrogate, SamplePaths, Surrogate
 
-_CANDIDATES = 1000
+_CANDIDATES = 500
 _STARTS = 2
 _TOLERANCE = 1e-6
 _REDRAWS = 2

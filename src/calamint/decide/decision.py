@@ -53,6 +53,7 @@ class Selection:
     scores: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     params: Params | None = None
+    bounded: tuple[str, ...] = ()
 
     def as_job(
         self, number: int, space: Space, resources: tuple[str, ...]
@@ -73,7 +74,8 @@ class Selection:
             warnings=self.warnings,
             point=space.encode(params),
         )
-        return suggestion, Decision(number, self.update, self.stage_seconds, self.warnings)
+        decision = Decision(number, self.update, self.stage_seconds, self.warnings, self.bounded)
+        return suggestion, decision
 
 
 @final
@@ -191,7 +193,7 @@ def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Sele
         ended=clock.now(),
         seconds=selection.stage_seconds["total"],
     )
-    return State(full, fit, update), selection
+    return State(full, fit, update), replace(selection, bounded=fit.surrogate.bounded)
 
 
 def _repetition(context: _Context, surrogate: Surrogate) -> Selection | None:

@@ -90,12 +90,24 @@ class Decision:
     Attributes:
         update: As in `Suggestion`.
         stage_seconds: How long each stage took, and all of them ("total").
+        bounded: What was limited to keep it quick, because there is much data; not stored.
     """
 
     number: int
     update: DecisionKind
     stage_seconds: dict[str, float]
     warnings: tuple[str, ...] = ()
+    bounded: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        seconds = dict(self.stage_seconds)
+        total = f"{1000 * seconds.pop('total'):.0f} ms"
+        if seconds:
+            stages = (f"{stage} {1000 * each:.0f}" for stage, each in seconds.items())
+            total += f" ({', '.join(stages)})"
+        return "; ".join(
+            [f"job {self.number}: {self.update}, {total}", *self.bounded, *self.warnings]
+        )
 
 
 @final
@@ -125,7 +137,8 @@ class Recommendation:
             model, in the user's units.
         probability: That all limits are met there.
         confident: Whether that probability reaches the 1 − δ that was asked for.
-        interval: Contains the objective with a probability of 95 %.
+        interval: Contains the objective with a probability of 95 %; a single value if it was
+            measured there and has no noise.
         confirmed: Whether every function was measured there and every limit was met, and the
             model does not take that for chance.
     """
@@ -141,7 +154,9 @@ class Recommendation:
         inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
         doubt = "" if self.confident else ", less than asked for"
         within = ""
-        if self.interval is not None:
+        if self.interval is not None and self.interval[0] == self.interval[1]:
+            within = " (exact)"
+        elif self.interval is not None:
             within = f" (95 %: {self.interval[0]:.6g} to {self.interval[1]:.6g})"
         seen = "; confirmed by measurements" if self.confirmed else ""
         return (

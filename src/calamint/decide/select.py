@@ -28,7 +28,7 @@ class Effort:
     iterations: int
 
 
-FINE = Effort(700, 4, 12)
+FINE = Effort(500, 4, 12)
 COARSE = Effort(100, 2, 4)
 _FULLY = 5
 

@@ -1,5 +1,6 @@
 """Fitting the model: hyper-parameters of every function, and its posterior given the data."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
 
 _MIN_SAMPLES = 3
+# Measurements for each parameter up to which all samples are drawn.
+_ENOUGH = 10
 _NOT_CHOSEN: tuple[str | None, int] = (None, 0)
 
 
@@ -43,7 +46,8 @@ def fit(
     start  hyper-parameters of an earlier fit to start from
     """
     functions: dict[str, FunctionSurrogate] = {}
-    model = replace(model, samples=_affordable_samples(model.samples, data))
+    asked, samples = model.samples, _affordable_samples(model.samples, len(problem.space), data)
+    model = replace(model, samples=samples)
     streams = rng.spawn(len(problem.functions))
     for name, stream in zip(problem.functions, streams, strict=True):
         sign = problem.objective.sign if name == problem.objective.name else 1.0
@@ -52,15 +56,30 @@ def fit(
         else:
             before = (start or {}).get(name)
             functions[name] = _fitted(problem, model, name, sign, data[name], stream, before)
-    return Surrogate(problem, functions)
+    return Surrogate(problem, functions, bounded=_bounded(problem, model, asked, data))
 
 
-def _affordable_samples(samples: int, data: Mapping[str, Data]) -> int:
-    """Fewer where there are many measurements: they leave less open, and each costs N³."""
+def _bounded(
+    problem: Problem, model: Model, asked: int, data: Mapping[str, Data]
+) -> tuple[str, ...]:
+    """What is limited, because there is much data."""
+    bounded = []
+    if model.hyperparameters == "sampled" and model.samples < asked:
+        bounded.append(f"{model.samples} of {asked} hyper-parameter samples")
+    for name in problem.measured:
+        learnt = LEARNT_OUTCOMES if name in problem.binary else LEARNT
+        if len(data[name]) > learnt:
+            bounded.append(f"{name} learnt from {learnt} of {len(data[name])} measurements")
+    return tuple(bounded)
+
+
+def _affordable_samples(samples: int, parameters: int, data: Mapping[str, Data]) -> int:
+    """Fewer as measurements leave less open: hyper-parameters are known to about 1/√N."""
     most = max((len(each) for each in data.values()), default=0)
-    if most <= LEARNT:
+    enough = _ENOUGH * max(parameters, 1)
+    if most <= enough:
         return samples
-    return min(samples, max(_MIN_SAMPLES, samples * LEARNT // most))
+    return min(samples, max(_MIN_SAMPLES, math.ceil(samples * math.sqrt(enough / most))))
 
 
 def _known(problem: Problem, model: Model, name: str, sign: float) -> FunctionSurrogate:

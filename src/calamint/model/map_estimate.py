@@ -12,11 +12,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calamint.arrays import Array
+from calamint.arrays import Array, Mask
 from calamint.model.hyperparameters import NOISE, Prior
 from calamint.model.likelihood import Likelihood
 
+_SCREENED = 16
 _DECIDED = 50
+_FEW = 3
+_EXACTLY = {"maxfun": 60, "ftol": 1e-6}
+_ROUGHLY = {"maxfun": 15, "ftol": 1e-3}
 
 
 def log_posterior(likelihood: Likelihood, prior: Prior, theta: Array) -> Array:
@@ -90,21 +94,23 @@ def local_optima(
     rng: np.random.Generator,
     warm: Array | None = None,
     use_prior: bool = True,
-    screened: int = 16,
+    roughly: bool = False,
 ) -> Array:
     """(k, P + 3) different local optima over θ, the best first.
 
-    There are two starts, because data can be explained as signal or as noise: the best of
-    `screened` prior draws, the prior's centre and `warm` (m, P + 3), the answers of earlier fits,
-    on either side of a noise variance of a thousandth.
+    There are two starts, because data can be explained as signal or as noise: the best of some
+    prior draws, the prior's centre and `warm` (m, P + 3), the answers of earlier fits, on either
+    side of a noise variance of a thousandth. If earlier answers have settled which side it is, only
+    they are started from; with `roughly`, a point close to the optimum will do then.
     """
     from scipy.optimize import minimize
 
     if not prior.free.any():
         return prior.fixed[None]
-    candidates = [prior.complete(prior.centre[prior.free])[None], prior.draw(screened, rng)]
+    candidates = [prior.complete(prior.centre[prior.free])[None], prior.draw(_SCREENED, rng)]
+    settled = warm is not None and _agree(likelihood, warm)
     if warm is not None and len(warm):
-        candidates.append(warm)
+        candidates = [warm] if settled else [*candidates, warm]
     pool = np.clip(np.vstack(candidates), prior.low, prior.high)
     pool = np.where(prior.free, pool, prior.fixed)
     if len(likelihood.data) == 0:
@@ -118,12 +124,7 @@ def local_optima(
 
     loss = _loss(likelihood, prior, use_prior)
     found = []
-    noisy = pool[:, NOISE] > math.log(1e-3)
-    if warm is not None and len(warm) >= 5 and len(likelihood.data) >= _DECIDED:
-        # After this much data, chains that all agree have settled which side it is.
-        agreed = noisy[-len(warm) :]
-        if agreed.all() or not agreed.any():
-            pool, scores, noisy = pool[-len(warm) :], scores[-len(warm) :], agreed
+    noisy = _is_noise(pool)
     sides = [np.flatnonzero(side) for side in (noisy, ~noisy) if side.any()]
     for index in (side[np.argmax(scores[side])] for side in sides):
         result = minimize(
@@ -132,7 +133,7 @@ def local_optima(
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxfun": 60, "ftol": 1e-6},
+            options=_ROUGHLY if roughly and settled else _EXACTLY,
         )
         if np.all(np.isfinite(result.x)):
             found.append((float(result.fun), result.x))
@@ -142,3 +143,15 @@ def local_optima(
     distinct = [found[0][1]]
     distinct += [x for _, x in found[1:] if np.max(np.abs(x - distinct[0])) > 0.1]
     return prior.complete(centre + spread * np.array(distinct))
+
+
+def _is_noise(theta: Array) -> Mask:
+    """(m, P + 3) -> (m,) whether data are explained as noise, more than as signal."""
+    return theta[:, NOISE] > math.log(1e-3)
+
+
+def _agree(likelihood: Likelihood, warm: Array) -> bool:
+    """Whether earlier answers have settled what is noise: after much data, if all agree."""
+    noisy = _is_noise(warm)
+    enough = len(warm) >= _FEW and len(likelihood.data) >= _DECIDED
+    return enough and bool(noisy.all() or not noisy.any())

@@ -3,19 +3,21 @@
     path(x) = m + φ(x)·u + k(x, X) K⁻¹ (y − m − φ(X)·u − ε),   ε ~ N(0, noise)
 
 φ·u is a draw from the prior in random Fourier features; the update uses the exact kernel, so a path
-fits its data, up to their noise, for any N (Wilson et al. 2020). Every path has frequencies of its
-own, so that covariances are exact in expectation over the features.
+fits its data, up to their noise, for any N (Wilson et al. 2020). A few paths drawn together under
+one hyper-parameter sample share their frequencies and kernels, so that one more costs a matrix
+product; covariances are exact in expectation over frequencies.
 
 | symbol | code | shape | meaning |
 |---|---|---|---|
-| φ | `frequencies`, `phases` | (S, F, D), (S, F) | random Fourier features of each path |
+| φ | `frequencies`, `phases` | (G, F, D), (G, F) | random Fourier features of each group of paths |
 | u | `amplitudes` | (S, F) | their weights, with the features' scale |
 | K⁻¹(y − m − φ(X)u − ε) | `update` | (S, N) | what makes a path meet its data |
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
@@ -28,17 +30,26 @@ if TYPE_CHECKING:
     from calamint.model.posterior import GPPosterior
 
 
+# More would be cheaper, but too alike: gains then correlate less with rejection sampling's.
+_SHARING = 4
+
+T = TypeVar("T", bound="np.ndarray[Any, Any]")
+
+
 @final
 @dataclass(frozen=True)
 class Paths:
     """S functions drawn from a posterior, one under each of the given hyper-parameter samples.
 
-    posterior    whose θ has been repeated so that path s is drawn under sample s
-    frequencies  (S, F, D)   phases (S, F)   amplitudes (S, F): a·√(2/F)·u
+    sample       (S,) which sample each is drawn under
+    group        (S,) which frequencies and phases each has
+    frequencies  (G, F, D)   phases (G, F)   amplitudes (S, F): a·√(2/F)·u
     update       (S, N) K⁻¹ (y − m − φ(X)u − ε)
     """
 
     posterior: "GPPosterior"
+    sample: Index
+    group: Index
     frequencies: Array
     phases: Array
     amplitudes: Array
@@ -47,29 +58,34 @@ class Paths:
     def __len__(self) -> int:
         return len(self.update)
 
+    def _groups(self) -> Iterator[tuple[int, int, Index]]:
+        """Each group, its sample, and its paths."""
+        for group in range(len(self.phases)):
+            paths = np.flatnonzero(self.group == group)
+            if len(paths):
+                yield group, int(self.sample[paths[0]]), paths
+
     def _prior(self, x: Array, float32: bool = False) -> Array:
         """(n, D) -> (S, n); in single precision with `float32`, where cosines cost less."""
         dtype = np.float32 if float32 else np.float64
         points = x.astype(dtype)
         values = np.empty((len(self), len(x)))
         size = max(1, CACHED_NUMBERS * (8 // np.dtype(dtype).itemsize) // self.phases.shape[1])
-        for index in range(len(self)):
-            frequencies = self.frequencies[index].T.astype(dtype)
-            phases, amplitudes = (
-                self.phases[index].astype(dtype),
-                self.amplitudes[index].astype(dtype),
-            )
+        for group, _, paths in self._groups():
+            frequencies = self.frequencies[group].T.astype(dtype)
+            phases = self.phases[group].astype(dtype)
+            amplitudes = self.amplitudes[paths].T.astype(dtype)
             for start in range(0, len(x), size):
                 angles = points[start : start + size] @ frequencies
                 angles += phases
                 np.cos(angles, out=angles)
-                values[index, start : start + size] = angles @ amplitudes
+                values[paths, start : start + size] = (angles @ amplitudes).T
         return values
 
     def values(self, x: Array, float32: bool = False) -> Array:
         """(n, D), the same points for all paths -> (S, n)"""
         values = self._prior(x, float32)
-        values += constant_mean(self.posterior.theta)[:, None]
+        values += constant_mean(self.posterior.theta)[self.sample, None]
         if len(self.posterior.inputs):
             values += self._updates(x)
         return values
@@ -81,29 +97,28 @@ class Paths:
         flat = squares.reshape(len(squares), -1)
         updates = np.empty((len(self), len(x)))
         weights, prior = lengthscales(posterior.theta) ** -2.0, amplitude_squared(posterior.theta)
-        cross = None
-        for index in range(len(self)):
-            # Paths under the same θ, as with a point estimate, share their kernels.
-            if index == 0 or not np.array_equal(posterior.theta[index], posterior.theta[index - 1]):
-                cross = posterior.kernel.value(weights[index] @ flat).reshape(squares.shape[1:])
-            updates[index] = prior[index] * (cross @ self.update[index])
+        for _, sample, paths in self._groups():
+            cross = posterior.kernel.value(weights[sample] @ flat).reshape(squares.shape[1:])
+            updates[paths] = prior[sample] * (cross @ self.update[paths].T).T
         return updates
 
     @cached_property
     def _inverse_scales(self) -> Array:
         """(S, D) reciprocal length-scales"""
-        return 1 / lengthscales(self.posterior.theta)[:, self.posterior.parameter_index]
+        scales = lengthscales(self.posterior.theta)[self.sample]
+        return 1 / scales[:, self.posterior.parameter_index]
 
     @cached_property
     def _update_weights(self) -> Array:
         """(S, N) a² K⁻¹ (y − m − φ(X)u − ε)"""
-        return amplitude_squared(self.posterior.theta)[:, None] * self.update
+        return amplitude_squared(self.posterior.theta)[self.sample, None] * self.update
 
     def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:
         """Paths (n,), each at a point of its own (n, D) -> values (n,) and gradients (n, D)."""
-        frequencies, amplitudes = self.frequencies[path_index], self.amplitudes[path_index]
+        group, amplitudes = self.group[path_index], self.amplitudes[path_index]
+        frequencies = self.frequencies[group]
         angles = (frequencies @ x[:, :, None])[..., 0]
-        angles += self.phases[path_index]
+        angles += self.phases[group]
         values = (np.cos(angles) * amplitudes).sum(-1)
         np.sin(angles, out=angles)
         angles *= amplitudes
@@ -111,39 +126,70 @@ class Paths:
         inverse, weights = self._inverse_scales[path_index], self._update_weights[path_index]
         scaled_difference = (x[:, None, :] - self.posterior.inputs) * inverse[:, None, :]
         value, derivative = self.posterior.kernel.value_derivative((scaled_difference**2).sum(-1))
-        values += constant_mean(self.posterior.theta)[path_index] + (value * weights).sum(-1)
+        values += constant_mean(self.posterior.theta)[self.sample[path_index]]
+        values += (value * weights).sum(-1)
         gradients -= ((derivative * weights)[:, None, :] @ scaled_difference)[:, 0] * inverse
         return values, gradients
 
     def replace_paths(self, path_index: Index, others: "Paths") -> "Paths":
         """A copy with the paths at these indices replaced; both have the same posterior."""
 
-        def merge(ours: Array, theirs: Array) -> Array:
+        def merge(ours: T, theirs: T) -> T:
             merged = ours.copy()
             merged[path_index] = theirs
             return merged
 
         return replace(
             self,
-            frequencies=merge(self.frequencies, others.frequencies),
-            phases=merge(self.phases, others.phases),
+            sample=merge(self.sample, others.sample),
+            group=merge(self.group, others.group + len(self.phases)),
+            frequencies=np.concatenate([self.frequencies, others.frequencies]),
+            phases=np.concatenate([self.phases, others.phases]),
             amplitudes=merge(self.amplitudes, others.amplitudes),
             update=merge(self.update, others.update),
         )
 
 
-def draw_paths(posterior: "GPPosterior", rng: np.random.Generator, features: int = 256) -> Paths:
-    """Draw one function under each hyper-parameter sample of the posterior."""
-    count, dimension = len(posterior), posterior.inputs.shape[1]
-    scale = lengthscales(posterior.theta)[:, None, posterior.parameter_index]
-    frequencies = posterior.kernel.frequencies((count, features, dimension), rng) / scale
-    phases = rng.uniform(0, 2 * np.pi, (count, features))
-    amplitudes = rng.standard_normal((count, features)) * np.sqrt(
-        2 * amplitude_squared(posterior.theta)[:, None] / features
-    )
-    drawn = Paths(posterior, frequencies, phases, amplitudes, np.zeros_like(posterior.weights))
+def _ranks(samples: Index) -> Index:
+    """(S,) -> (S,) how many paths before each have the same sample."""
+    order = np.argsort(samples, kind="stable")
+    ranks = np.empty(len(samples), dtype=int)
+    ranks[order] = np.arange(len(samples)) - np.searchsorted(samples[order], samples[order])
+    return ranks
+
+
+def _mirrored(normal: Array, samples: Index, ranks: Index) -> Array:
+    """(S, n) standard normals, those of every second path of a sample the negative of the first's.
+
+    The mean of two such paths is the posterior mean: what they say of x* varies less.
+    """
+    first = {(s, r): i for i, (s, r) in enumerate(zip(samples, ranks, strict=True))}
+    for second in np.flatnonzero(ranks % 2):
+        normal[second] = -normal[first[samples[second], ranks[second] - 1]]
+    return normal
+
+
+def draw_paths(
+    posterior: "GPPosterior", samples: Index, rng: np.random.Generator, features: int = 256
+) -> Paths:
+    """Draw one function under each of the given hyper-parameter samples (S,)."""
+    count, dimension = len(samples), posterior.inputs.shape[1]
+    ranks = _ranks(samples)
+    pairs = np.stack([samples, ranks // _SHARING], axis=1)
+    group = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+    used = samples[np.unique(group, return_index=True)[1]]
+    scale = lengthscales(posterior.theta[used])[:, None, posterior.parameter_index]
+    frequencies = posterior.kernel.frequencies((len(used), features, dimension), rng) / scale
+    phases = rng.uniform(0, 2 * np.pi, (len(used), features))
+    normal = _mirrored(rng.standard_normal((count, features)), samples, ranks)
+    prior = amplitude_squared(posterior.theta)[samples, None]
+    amplitudes = normal * np.sqrt(2 * prior / features)
+    update = posterior.weights[samples]
+    drawn = Paths(posterior, samples, group, frequencies, phases, amplitudes, update)
     at_data = drawn._prior(posterior.inputs)
-    at_data = at_data + rng.standard_normal(at_data.shape) * np.sqrt(posterior.data_noise)
-    white = np.einsum("sij,sj->si", posterior.inverse_root, at_data)
-    update = posterior.weights - np.einsum("sji,sj->si", posterior.inverse_root, white)
-    return Paths(posterior, frequencies, phases, amplitudes, update)
+    normal = _mirrored(rng.standard_normal(at_data.shape), samples, ranks)
+    at_data = at_data + normal * np.sqrt(posterior.data_noise[samples])
+    for _, sample, paths in drawn._groups():
+        root = posterior.inverse_root[sample]
+        update[paths] -= at_data[paths] @ root.T @ root
+    return drawn

@@ -164,7 +164,7 @@ class GPPosterior:
 
     def paths(self, samples: Index, rng: np.random.Generator) -> Paths:
         """One path under each of the given hyper-parameter samples (S,)."""
-        return draw_paths(self.take(samples), rng)
+        return draw_paths(self, samples, rng)
 
     def append(self, point: Array, value: Array, noise: Array) -> "GPPosterior":
         """Condition on one more measurement in O(N²).

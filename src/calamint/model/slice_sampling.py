@@ -105,7 +105,7 @@ def draw_samples(
         return np.repeat(prior.fixed[None], count, axis=0)
     if len(likelihood.data) == 0:
         return prior.draw(count, rng)
-    modes = local_optima(likelihood, prior, rng, warm)
+    modes = local_optima(likelihood, prior, rng, warm, roughly=warm is not None)
     ellipses = [ellipse_at(likelihood, prior, mode) for mode in modes]
     wide = Ellipse(prior.centre[prior.free], np.diag(prior.spread[prior.free]))
 

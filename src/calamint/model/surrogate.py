@@ -111,11 +111,13 @@ class Surrogate:
     Attributes:
         fantasies: How often every hyper-parameter sample is repeated, each time with other
             fantasies of pending results; sample m of fantasy k has index k·M + m.
+        bounded: What was limited when it was fitted, because there is much data.
     """
 
     problem: Problem
     functions: dict[str, FunctionSurrogate]
     fantasies: int = 1
+    bounded: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
