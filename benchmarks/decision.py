@@ -3,7 +3,8 @@
     make peers-setup
     .venv/bin/python benchmarks/decision.py
 
-The toy problem, everything measured together, one thread, one thing at a time. N − 1 Latin
+The toy problem, everything measured together, one thread unless said otherwise, one thing at a
+time; ten hyper-parameter samples or, with many measurements, fewer. N − 1 Latin
 hypercube points are given, the tool decides once and is told the result; its next decision, the
 whole of it (models, solutions, maximisation), is timed. Methods take turns, on the same data, and
 ratios are medians of those within a repetition.
@@ -27,7 +28,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "2" if "--two-threads" in sys.argv else "1"
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
 
 from calamint.testbed import CLASSIC
 from starts import starting_points
@@ -37,21 +39,22 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SOLVED = CLASSIC["toy"]().coupled()
-COMPARED = (20, 50, 100)
-GROWTH = (20, 50, 100, 200, 400)
+COMPARED = (20, 50, 100, 200)
+GROWTH = (20, 50, 100, 200, 400, 1000)
 REPETITIONS = 15
 # A problem, and the numbers of measurements between which decisions are made.
 SEARCHES = (("toy", 5, 40), ("welded_beam", 8, 40), ("hartmann6", 8, 60))
 STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
 PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
-UNTRANSFORMED = 'sampled, M = 10, transform="none"'
+TWO_THREADS = "Optuna GPSampler, two threads"
+UNTRANSFORMED = 'sampled, 10 x*, transform="none"'
 # Name: hyper-parameters, how many solutions, rationality (0: after the first, all are partial).
 OURS = {
-    "MAP, M = 10": ("map", 10, math.inf),
-    "sampled, M = 10": ("sampled", 10, math.inf),
+    "MAP, 10 x*": ("map", 10, math.inf),
+    "sampled, 10 x*": ("sampled", 10, math.inf),
     UNTRANSFORMED: ("sampled", 10, math.inf),
-    "sampled, M = 50": ("sampled", 50, math.inf),
-    "partial, M = 10": ("sampled", 10, 0.0),
+    "sampled, 50 x*": ("sampled", 50, math.inf),
+    "partial, 10 x*": ("sampled", 10, 0.0),
 }
 
 
@@ -63,7 +66,6 @@ def prepared(name: str, count: int, seed: int) -> "Optimizer":
     hyperparameters, solutions, rationality = OURS[name]
     model = Model(
         hyperparameters=hyperparameters,  # type: ignore[arg-type]
-        samples=solutions,
         transform="none" if name == UNTRANSFORMED else "auto",
     )
     optimizer = Optimizer(
@@ -89,7 +91,7 @@ def peer() -> None:
     """Read [name, N, seed] lines, answer with the seconds of a peer's decision (in its venv)."""
     from peers import BoTorchLogNEI, OptunaGP
 
-    kinds = dict(zip(PEERS, (OptunaGP, BoTorchLogNEI), strict=True))
+    kinds = {**dict(zip(PEERS, (OptunaGP, BoTorchLogNEI), strict=True)), TWO_THREADS: OptunaGP}
     for line in sys.stdin:
         name, count, seed = json.loads(line)
         tool = kinds[name](SOLVED, seed, count - 1)
@@ -159,18 +161,26 @@ def compare() -> list[str]:
     python = HERE.parent / ".venv-peers" / "bin" / "python"
     if not python.exists():
         return ["The peers are not installed: run `make peers-setup` for the comparison."]
-    process = subprocess.Popen(
-        [str(python), __file__, "--peer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+
+    def started(*options: str) -> subprocess.Popen[str]:
+        command = [str(python), __file__, "--peer", *options]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    one_thread = started()
+    processes = {
+        **dict.fromkeys(PEERS, one_thread),
+        TWO_THREADS: started("--two-threads"),
+    }
 
     def theirs(name: str, count: int, seed: int) -> float:
+        process = processes[name]
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps([name, count, seed]) + "\n")
         process.stdin.flush()
         return float(process.stdout.readline())
 
-    for name in PEERS:
+    for name in processes:
         theirs(name, 10, 99)  # the first decision pays for imports, here and there
     for name in OURS:
         ours(name, 10, 99)
@@ -180,9 +190,9 @@ def compare() -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for count in COMPARED:
-        times: dict[str, list[float]] = {name: [] for name in (*PEERS, *OURS)}
+        times: dict[str, list[float]] = {name: [] for name in (*processes, *OURS)}
         for seed in range(REPETITIONS):
-            for name in PEERS:
+            for name in processes:
                 times[name].append(theirs(name, count, seed))
             for name in OURS:
                 times[name].append(ours(name, count, seed)["total"])
@@ -199,9 +209,8 @@ def compare() -> list[str]:
                 f" | {1000 * min(values):.0f} – {1000 * max(values):.0f} | {ratios} |"
             )
             print(lines[-1], flush=True)
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait()
+    for process in set(processes.values()):
+        process.communicate()
     return lines
 
 
