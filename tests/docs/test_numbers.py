@@ -38,10 +38,10 @@ DEFINED = {
         "0.05": "δ",
     },
     "settings.md": {"0.600": "optimum", "3.32": "optimum"},
-    "information.md": {"0.6": "a distance", "0.1": "a distance"},
+    "information.md": {"0.47": "a distance", "0.1": "a distance"},
     "methods.md": {"0.05": "δ"},
     "differences.md": {
-        "0.6": "a distance",
+        "0.47": "a distance",
         "0.1": "a distance",
         "0.05": "a step size",
         "1.15": "a step size",

@@ -37,9 +37,9 @@ def test_a_study_of_schema_0001_goes_on_where_it_stopped(storage):
     assert found.objective == pytest.approx(0.5743868856663947)
     job = study.ask()
     assert (job.task, job.update) == ("c1", "partial")
-    assert job.params == pytest.approx({"x1": 0.0, "x2": 0.4238301408000696})
+    assert job.params == pytest.approx({"x1": 0.0, "x2": 0.42383136000349114})
     assert job.scores == pytest.approx(
-        {"f": 0.5084123422653447, "c1": 0.9344146447532341, "c2": 0.02465188989338395}
+        {"f": 0.5339726126094847, "c1": 0.9346344484175855, "c2": 0.020532900969399446}
     )
 
 

@@ -27,10 +27,10 @@ SiteChoice = Literal["paper", "union", "witness"]
 # Spacings in length-scales, chosen against rejection sampling (benchmarks/accuracy.py): closer
 # witnesses overstate all gains, sparser ones understate the objective's.
 _MEASURED_SPACING = 0.1
-_WITNESS_SPACING = 0.6
+_WITNESS_SPACING = 0.47
 _MOST_MEASURED = 20
-_MOST_WITNESSES = 30
-_FILLING = 100
+_MOST_WITNESSES = 55
+_FILLING = 250
 _MOST_ORDERED = 200
 
 
