@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.decide.conftest import two_parameters
 
 import calamint as cm
 from calamint.testbed import toy
@@ -12,13 +13,8 @@ RNG = np.random.default_rng
 
 
 def problem(**changes):
-    given = {
-        "space": {"x": cm.Real(0, 1), "y": cm.Real(0, 1)},
-        "minimize": "f",
-        "constraints": ["c <= 1"],
-        "tasks": {"score": cm.Task("f"), "test": cm.Task("c")},
-    }
-    return cm.Problem(**{**given, **changes})
+    tasks = {"score": cm.Task("f"), "test": cm.Task("c")}
+    return two_parameters(**{"tasks": tasks, **changes})
 
 
 def measure(task, params, noise=0.0, rng=None):

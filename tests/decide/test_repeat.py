@@ -1,19 +1,11 @@
 """Measuring an input again, once, to learn whether functions are noisy."""
 
 import numpy as np
+from tests.decide.conftest import two_parameters
 
 import calamint as cm
 
 RNG = np.random.default_rng
-
-
-def problem(**changes):
-    given = {
-        "space": {"x": cm.Real(0, 1), "y": cm.Real(0, 1)},
-        "minimize": "f",
-        "constraints": ["c <= 1"],
-    }
-    return cm.Problem(**{**given, **changes})
 
 
 def exact(params):
@@ -38,7 +30,7 @@ def kinds(optimizer, jobs, report=lambda values: values):
 
 
 def test_one_input_is_measured_again_to_the_last_digit():
-    optimizer = cm.Optimizer(problem(), seed=0)
+    optimizer = cm.Optimizer(two_parameters(), seed=0)
     found = kinds(optimizer, 16)
     assert found.count("repeat") == 1
     assert found.index("repeat") >= 10
@@ -49,7 +41,7 @@ def test_one_input_is_measured_again_to_the_last_digit():
 
 def test_it_is_an_input_that_is_likely_to_be_feasible():
     for seed in range(3):
-        optimizer = cm.Optimizer(problem(), seed=seed)
+        optimizer = cm.Optimizer(two_parameters(), seed=seed)
         found = kinds(optimizer, 20)
         again = optimizer.history[found.index("repeat")].params
         assert again["x"] + again["y"] < 1.3  # the limit is at 1, the noise 0.3
@@ -57,7 +49,7 @@ def test_it_is_an_input_that_is_likely_to_be_feasible():
 
 def test_every_task_does_so():
     tasks = {"score": cm.Task("f"), "test": cm.Task("c")}
-    optimizer = cm.Optimizer(problem(tasks=tasks), seed=0)
+    optimizer = cm.Optimizer(two_parameters(tasks=tasks), seed=0)
     found = kinds(optimizer, 30)
     repeated = [
         r.task for r, kind in zip(optimizer.history, found, strict=True) if kind == "repeat"
@@ -66,15 +58,15 @@ def test_every_task_does_so():
 
 
 def test_noise_that_is_known_needs_no_repetition():
-    exact = cm.Optimizer(problem(), model=cm.Model(noise_variance=0), seed=0)
+    exact = cm.Optimizer(two_parameters(), model=cm.Model(noise_variance=0), seed=0)
     assert "repeat" not in kinds(exact, 14)
-    told = cm.Optimizer(problem(), seed=0)
+    told = cm.Optimizer(two_parameters(), seed=0)
     with_errors = kinds(told, 14, lambda values: {n: (v, 0.3) for n, v in values.items()})
     assert "repeat" not in with_errors
 
 
 def test_measurements_that_were_repeated_by_the_user_count():
-    optimizer = cm.Optimizer(problem(), seed=0)
+    optimizer = cm.Optimizer(two_parameters(), seed=0)
     rng = RNG(1)
     for _ in range(2):
         optimizer.add({"x": 0.5, "y": 0.2}, measure({"x": 0.5, "y": 0.2}, rng))
@@ -82,7 +74,7 @@ def test_measurements_that_were_repeated_by_the_user_count():
 
 
 def test_smooth_functions_are_not_measured_again():
-    optimizer = cm.Optimizer(problem(), seed=0)
+    optimizer = cm.Optimizer(two_parameters(), seed=0)
     for x in np.linspace(0, 1, 5):
         for y in np.linspace(0, 1, 5):
             params = {"x": float(x), "y": float(y)}
@@ -95,7 +87,7 @@ def test_smooth_functions_are_not_measured_again():
 
 
 def test_a_repetition_that_fails_is_not_tried_again():
-    optimizer, rng = cm.Optimizer(problem(), seed=0), RNG(0)
+    optimizer, rng = cm.Optimizer(two_parameters(), seed=0), RNG(0)
     for _ in range(18):
         job = optimizer.ask()
         if job.update == "repeat":
@@ -108,7 +100,7 @@ def test_a_repetition_that_fails_is_not_tried_again():
 
 def test_a_restart_changes_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
-    study, through = cm.Study(problem(), url), cm.Optimizer(problem())
+    study, through = cm.Study(two_parameters(), url), cm.Optimizer(two_parameters())
     rng = RNG(0)
     for _ in range(14):
         study = cm.Study.load(url)

@@ -17,7 +17,7 @@ from calamint.decide.decision import Selection
 from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.queries import Query
 from calamint.decide.records import Decision, Suggestion
-from calamint.decide.repeat import NOISELESS
+from calamint.decide.repeat import noise_is_possible
 from calamint.model import cost_model, feasibility
 from calamint.problem import Constraint, Params, Problem
 
@@ -158,9 +158,7 @@ def _may_be_noisy(query: Query, name: str, constraint: Constraint | None) -> boo
     """Whether measuring again may find something else; most tests say the same again."""
     if constraint is not None and constraint.passes is not None:
         return constraint.passes > 0.5
-    if query.observations.data[name].is_exact:
-        return False
-    return float(query.surrogate.functions[name].posterior.noise.mean()) >= NOISELESS
+    return name not in query.exact and noise_is_possible(query.surrogate, name)
 
 
 def _most_telling(

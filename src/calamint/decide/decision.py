@@ -81,7 +81,11 @@ class Selection:
 @final
 @dataclass(frozen=True)
 class _Context:
-    """The arguments of `decide`, with the extended problem in place of the user's."""
+    """The arguments of `decide`, with the extended problem in place of the user's.
+
+    Attributes:
+        model_free: Makes a selection of a kind, a task and a point that no model chose.
+    """
 
     modelled: ModelledProblem
     settings: Settings
@@ -90,7 +94,7 @@ class _Context:
     competing: Sequence[str]
     rng: np.random.Generator
     clock: Clock
-    begin: float
+    model_free: Callable[[DecisionKind, str, Array], Selection]
 
 
 @single_threaded
@@ -128,7 +132,7 @@ def decide(
         return state, model_free("random", task, point)
     modelled = add_success_constraints(problem, observations)
     last = state.compatible_with(modelled.problem)
-    context = _Context(modelled, settings, last, observations, competing, rng, clock, begin)
+    context = _Context(modelled, settings, last, observations, competing, rng, clock, model_free)
     result, warnings = first_success(_attempts(context))
     if result is not None:
         return result[0], replace(result[1], warnings=warnings)
@@ -203,17 +207,7 @@ def _repetition(context: _Context, surrogate: Surrogate) -> Selection | None:
     if due is None:
         return None
     task, record = due
-    again = _model_free_selection(
-        problem,
-        observations,
-        context.rng,
-        context.clock,
-        context.begin,
-        "repeat",
-        task,
-        record.point,
-    )
-    return replace(again, params=record.params)
+    return replace(context.model_free("repeat", task, record.point), params=record.params)
 
 
 def _select_by_partial_update(context: _Context, last: Update) -> tuple[State, Selection]:

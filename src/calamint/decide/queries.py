@@ -201,7 +201,7 @@ class Query:
         return float(function.transform.to_user(mean)[0]), (low, high)
 
     @cached_property
-    def _exact(self) -> frozenset[str]:
+    def exact(self) -> frozenset[str]:
         """Functions that gave the same value whenever they were measured again."""
         return frozenset(
             name
@@ -215,9 +215,9 @@ class Query:
         Functions without noise are known there, however rough they are elsewhere.
         """
         points = np.array([each.point for each in inputs])
-        probability = feasibility.probability(self.surrogate, points, met=self._exact)
+        probability = feasibility.probability(self.surrogate, points, met=self.exact)
         name = self.modelled.original.objective.name
-        if name not in self._exact:
+        if name not in self.exact:
             return self.surrogate.expected_objective(points), probability
         values = np.array([each.values[name] for each in inputs])
         return self.surrogate.objective.transform.to_model(values), probability
@@ -227,7 +227,7 @@ class Query:
         value, probability = (float(each[0]) for each in self.at_confirmed([here]))
         objective = float(self.surrogate.objective.transform.to_user(np.array([value]))[0])
         _, interval = self._objective_at(here.point)
-        if self.modelled.original.objective.name in self._exact:
+        if self.modelled.original.objective.name in self.exact:
             interval = (objective, objective)
         return Recommendation(
             here.params,

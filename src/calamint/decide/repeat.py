@@ -18,7 +18,7 @@ from calamint.problem import Problem
 
 # With fewer inputs noise is always possible, and there is nothing to choose among.
 _MIN_INPUTS = 10
-NOISELESS = 1e-4  # variance, in standardised units
+_NOISELESS = 1e-4  # variance, in standardised units
 
 
 def repeat_due(
@@ -60,4 +60,9 @@ def _may_be_noisy(
         return False
     if len(data) < _MIN_INPUTS or not np.all(np.isnan(data.noise_variance)):
         return False
-    return float(surrogate.functions[name].posterior.noise.mean()) >= NOISELESS
+    return noise_is_possible(surrogate, name)
+
+
+def noise_is_possible(surrogate: Surrogate, name: str) -> bool:
+    """Whether the model leaves room for noise, or for roughness that it takes for noise."""
+    return float(surrogate.functions[name].posterior.noise.mean()) >= _NOISELESS
