@@ -442,3 +442,17 @@ def test_recommendations_pass_at_the_rate_that_was_asked_for():
     # Each is to reach 0.95 with a probability of 0.95: at least 15 of 20 do but once in 300.
     assert sum(rate >= 0.93 for rate in rates) >= 15, sorted(rates)
     assert np.mean(rates) > 0.9
+
+
+def test_a_limit_that_was_met_without_noise_is_met():
+    stated = problem(tasks={"both": cm.Task(["f", "c"])})
+    optimizer = cm.Optimizer(stated, seed=0)
+    inputs = [{"x": float(x), "y": float(y)} for x, y in RNG(0).random((25, 2))]
+    for params in [*inputs, inputs[0]]:
+        values = measure(None, params)
+        rough = 0.1 * math.sin(1e4 * values["c"])
+        optimizer.add(params, {"f": -values["c"], "c": values["c"] + rough})
+    found = optimizer.recommend(kind="observed")
+    assert optimizer.predict(found.params).probability < 0.99
+    assert found.probability == 1
+    assert found.confirmed
