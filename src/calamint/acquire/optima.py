@@ -19,6 +19,7 @@ from calamint.acquire.candidates import candidate_points, first_apart
 from calamint.acquire.sqp import LocalModel, minimise
 from calamint.arrays import Array, Index, Mask
 from calamint.model import FunctionSurrogate, SamplePaths, Surrogate
+from calamint.threads import parallel_map
 
 _CANDIDATES = 500
 _STARTS = 2
@@ -99,10 +100,9 @@ def _draw(
     functions = [surrogate.objective, *surrogate.constraints]
     paths = [function.posterior.paths(rows, rng) for function in functions]
     x = candidate_points(surrogate.problem.space, _CANDIDATES, near, rng)
-    objective = paths[0].values(x, float32=True)
+    objective, *others = parallel_map(lambda path: path.values(x, float32=True), paths)
     violation = np.zeros_like(objective)
-    for function, path in zip(functions[1:], paths[1:], strict=True):
-        values = path.values(x, float32=True)
+    for function, values in zip(functions[1:], others, strict=True):
         violation += np.maximum(function.low - values, 0.0)
         violation += np.maximum(values - function.high, 0.0)
     chosen = [
@@ -160,8 +160,9 @@ class _PathProblems:
         path_index = self.path_index[problems]
         values = np.empty((len(x), len(self.paths)))
         derivatives = np.empty((*values.shape, x.shape[1]))
-        for index, path in enumerate(self.paths):
-            values[:, index], derivatives[:, index] = path.value_gradient(path_index, x)
+        at = parallel_map(lambda path: path.value_gradient(path_index, x), self.paths)
+        for index, (value, derivative) in enumerate(at):
+            values[:, index], derivatives[:, index] = value, derivative
         derivatives = derivatives[..., self.moving]
         return LocalModel(
             values[:, 0],

@@ -34,6 +34,7 @@ from calamint.decide.update import (
 )
 from calamint.model import Model, Surrogate, cost_model
 from calamint.problem import Params, Problem, Space
+from calamint.threads import worker_threads
 
 
 @final
@@ -133,7 +134,8 @@ def decide(
     modelled = add_success_constraints(problem, observations)
     last = state.compatible_with(modelled.problem)
     context = _Context(modelled, settings, last, observations, competing, rng, clock, model_free)
-    result, warnings = first_success(_attempts(context))
+    with worker_threads(settings.threads_for(modelled.measurements)):
+        result, warnings = first_success(_attempts(context))
     if result is not None:
         return result[0], replace(result[1], warnings=warnings)
     task = competing[int(rng.integers(len(competing)))]
@@ -320,4 +322,5 @@ def recompute_update(
     attempts = model_attempts(settings.model, redo_full)
     if update != "full" and last is not None:
         attempts = [("last model", partial(redo_partial, last)), *attempts]
-    return first_success(attempts)[0] or state
+    with worker_threads(settings.threads_for(modelled.measurements)):
+        return first_success(attempts)[0] or state

@@ -41,6 +41,11 @@ class ModelledProblem:
     success_constraints: Mapping[str, str]
     data: Mapping[str, Data]
 
+    @property
+    def measurements(self) -> int:
+        """Of the function that has most."""
+        return max((len(each) for each in self.data.values()), default=0)
+
 
 def add_success_constraints(problem: Problem, observations: Observations) -> ModelledProblem:
     """Add a success constraint for every task that has failed."""

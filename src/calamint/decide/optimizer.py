@@ -56,6 +56,7 @@ class Optimizer:
         clock: Clock | None = None,
         couple: bool = False,
         retries: int = 2,
+        threads: int | None = None,
     ) -> None:
         self.settings = Settings.of(
             acquisition=acquisition,
@@ -67,6 +68,7 @@ class Optimizer:
             fantasies=fantasies,
             couple=couple,
             retries=retries,
+            threads=threads,
         )
         self.problem = self.settings.applied(problem)
         self.settings.check(self.problem)
@@ -374,9 +376,7 @@ class Optimizer:
         return self.query().acquisition_function(read_acquisition(acquisition))
 
     def recommend(
-        self,
-        delta: float | None = None,
-        kind: Literal["believed", "observed"] = "believed",
+        self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
         """Recommend an input, from measured data only.
 

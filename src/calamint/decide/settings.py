@@ -12,9 +12,12 @@ from calamint.checks import check_integer, did_you_mean, finite
 from calamint.errors import ProblemError
 from calamint.model import Model, check_costs, check_known_functions
 from calamint.problem import Problem
+from calamint.threads import usable_cores
 
 Rationality = float | Literal["batch"]
 
+# With fewer, arrays are small, and threads wait for the interpreter: benchmarks/decision.py.
+_MANY = 400
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -41,6 +44,8 @@ class Settings:
         retries: How often a job is tried again whose task says `failures="retry"`, or, in a study,
             whose owner died.
         pause: In a study, seconds before the first retry; doubled before every further one.
+        threads: How many threads decide if there are many measurements; by default as many as
+            there are cores for this process. Suggestions do not depend on it, and it is not stored.
     """
 
     acquisition: Acquisition = field(default_factory=PESC)
@@ -53,6 +58,7 @@ class Settings:
     couple: bool = False
     retries: int = 2
     pause: float = 1.0
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         pause = finite(self.pause)
@@ -66,6 +72,7 @@ class Settings:
             "couple": bool(self.couple),
             "retries": check_integer(self.retries, "retries", 0),
             "pause": pause,
+            "threads": None if self.threads is None else check_integer(self.threads, "threads", 1),
         }
         if not isinstance(self.model, Model):
             raise ProblemError(f"model is {self.model!r}: write cm.Model(...).")
@@ -107,10 +114,17 @@ class Settings:
                 " or couple=True to measure everything at once."
             )
 
+    def threads_for(self, measurements: int) -> int:
+        """How many threads decide."""
+        if measurements < _MANY:
+            return 1
+        return self.threads or usable_cores()
+
     def to_json(self) -> dict[str, Any]:
         """What is stored with a study."""
         rationality = "inf" if self.rationality == math.inf else self.rationality
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self) if field.name != "threads"]
+        plain = {name: getattr(self, name) for name in names}
         return {
             **plain,
             "rationality": rationality,

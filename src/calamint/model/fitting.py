@@ -26,6 +26,7 @@ from calamint.model.surrogate import FunctionSurrogate, Surrogate
 from calamint.model.transform_choice import Target, choose_transform, fixed_transform
 from calamint.model.transforms import OutcomeTransform
 from calamint.problem import Problem
+from calamint.threads import parallel_map
 
 _MIN_SAMPLES = 3
 # Measurements for each parameter up to which all samples are drawn.
@@ -45,17 +46,19 @@ def fit(
     data   what was measured of each function, in the user's units
     start  hyper-parameters of an earlier fit to start from
     """
-    functions: dict[str, FunctionSurrogate] = {}
     asked, samples = model.samples, _affordable_samples(model.samples, len(problem.space), data)
     model = replace(model, samples=samples)
-    streams = rng.spawn(len(problem.functions))
-    for name, stream in zip(problem.functions, streams, strict=True):
+    streams = dict(zip(problem.functions, rng.spawn(len(problem.functions)), strict=True))
+
+    def fit_function(name: str) -> FunctionSurrogate:
         sign = problem.objective.sign if name == problem.objective.name else 1.0
         if name in problem.known:
-            functions[name] = _known(problem, model, name, sign)
-        else:
-            before = (start or {}).get(name)
-            functions[name] = _fitted(problem, model, name, sign, data[name], stream, before)
+            return _known(problem, model, name, sign)
+        before = (start or {}).get(name)
+        return _fitted(problem, model, name, sign, data[name], streams[name], before)
+
+    fits = parallel_map(fit_function, problem.functions)
+    functions = dict(zip(problem.functions, fits, strict=True))
     return Surrogate(problem, functions, bounded=_bounded(problem, model, asked, data))
 
 

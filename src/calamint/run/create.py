@@ -51,6 +51,7 @@ def open_study(
             f"study {name!r} is about another problem: {'; '.join(differ)}. Give another name, or"
             " open it with Study.load and call change(problem)."
         )
+    stored["threads"] = wanted.threads  # it is of this process, and not of the study
     if "acquisition" not in given:
         return found, problem, Settings.from_json(stored)
     # It may be one of the user's own, which a storage cannot make.

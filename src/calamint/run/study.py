@@ -81,6 +81,7 @@ class Study:
         couple: bool | None = None,
         retries: int | None = None,
         pause: float | None = None,
+        threads: int | None = None,
         clock: Clock | None = None,
     ) -> None:
         check_study_name(name)
@@ -97,6 +98,7 @@ class Study:
             "couple": couple,
             "retries": retries,
             "pause": pause,
+            "threads": threads,
         }
         passed = {key: value for key, value in options.items() if value is not None}
         settings = Settings.of(**passed)
@@ -180,10 +182,7 @@ class Study:
 
     def ask_all(self, lease: float | None = None) -> list[Job]:
         """Jobs for all free capacity."""
-        jobs = []
-        while (job := self.ask(lease=lease)) is not None:
-            jobs.append(job)
-        return jobs
+        return list(iter(lambda: self.ask(lease=lease), None))
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """Queue a job; queued jobs run before suggested ones. Returns its number."""

@@ -9,6 +9,7 @@ from calamint.acquire.pesc.backward import backward
 from calamint.acquire.pesc.conditioning import Conditioned
 from calamint.acquire.pesc.forward import forward
 from calamint.arrays import Array
+from calamint.threads import parallel_map
 
 # This many solutions say well enough which of many inputs deserve to be scored by all.
 _SCREENING = 5
@@ -28,8 +29,10 @@ class Gains:
     def values(self, x: Array) -> Array:
         """(n, D) -> (n, 1 + K) nats from measuring each function; zero for known ones."""
         gains = np.zeros((len(x), len(self.conditioned.functions)))
-        for rows, part in self._pieces(len(x)):
-            gains[rows] += forward(part, x[rows], 2).gains
+        pieces = list(self._pieces(len(x)))
+        found = parallel_map(lambda piece: forward(piece[1], x[piece[0]], 2).gains, pieces)
+        for (rows, _), share in zip(pieces, found, strict=True):
+            gains[rows] += share
         return gains
 
     def screening_values(self, x: Array) -> Array:
@@ -50,12 +53,18 @@ class Gains:
         shape = (len(x), len(self.conditioned.functions))
         wanted = np.broadcast_to(wanted, shape)
         gains, gradient = np.zeros(shape), np.zeros(x.shape)
+
+        def both(piece: tuple[slice, Conditioned]) -> tuple[Array, Array]:
+            rows, part = piece
+            state = forward(part, x[rows], 4)
+            return state.gains, backward(part, x[rows], state, wanted[rows])
+
+        pieces = list(self._pieces(len(x)))
         # Where f(x) and f(x*) are the same but for rounding, derivatives are beyond any number.
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, part in self._pieces(len(x)):
-                state = forward(part, x[rows], 4)
-                gains[rows] += state.gains
-                gradient[rows] += backward(part, x[rows], state, wanted[rows])
+            for (rows, _), found in zip(pieces, parallel_map(both, pieces), strict=True):
+                gains[rows] += found[0]
+                gradient[rows] += found[1]
         return gains, np.nan_to_num(gradient, posinf=1e12, neginf=-1e12)
 
     def _pieces(self, count: int) -> Iterator[tuple[slice, Conditioned]]:

@@ -16,6 +16,7 @@ from calamint.arrays import Array
 from calamint.checks import check_integer, did_you_mean
 from calamint.errors import ProblemError
 from calamint.model import Surrogate
+from calamint.threads import parallel_map
 
 # Sweeps of a partial update: the data hardly changed, and the sites are close.
 _FEW = 1
@@ -134,10 +135,10 @@ def _condition(surrogate: Surrogate, drawn: Solutions, z: Array, last: Sites | N
     limits = limits_of(surrogate)
     count = len(drawn.points)
     points = np.vstack([z, drawn.points])
-    functions = [
-        function.posterior.joint(points)
-        for function in (surrogate.objective, *surrogate.constraints)
-    ]
+    functions = parallel_map(
+        lambda function: function.posterior.joint(points),
+        [surrogate.objective, *surrogate.constraints],
+    )
     blocks = blocks_of(functions, limits, len(z), drawn.row)
     if not drawn.feasible.any():
         # No path has a feasible point: what can be learnt is where one might be.
