@@ -1,0 +1,207 @@
+"""How many x* should a decision draw? Gaps with 5, 10, 20 and 50, from the same starts.
+
+    .venv/bin/python benchmarks/solutions.py                       # 20 repetitions
+    .venv/bin/python benchmarks/solutions.py --problems toy --solutions 5 10
+
+    git worktree add ../before 718f4c2
+    PYTHONPATH=../before/src .venv/bin/python benchmarks/solutions.py --label before
+
+The last form measures another commit, with its default of ten. Rows are appended to
+`results/solutions.csv`; running again goes on where it stopped.
+
+Default model (draws from a prior: its hyper-parameters are known), δ = 0.05; evaluations measure
+everything, decoupled ones a single function. Gaps are those of the believed optimum. A ratio is
+that of two gaps of one seed, the second with ten x*, and its interval that of the median,
+bootstrapped: below one, fewer or more x*, or the other commit, came closer.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import rows
+from calamint import Model
+from calamint.acquire import PESC
+from calamint.show.plots import save
+from calamint.testbed import SolvedProblem, gp_prior
+from contestants import CalamintMaker
+from pilot import Coupled
+
+RESULTS = Path(__file__).parent / "results"
+COUNTS = (5, 10, 20, 50)
+DEFAULT = "10"
+COLORS = {
+    "5": "#d98a1f",
+    "10": "#c0392b",
+    "20": "#2e7d6b",
+    "50": "#1f3a5f",
+    "before": "#bbbbbb",
+}
+EVERY = 5
+SMALLEST = 1e-9  # gaps below it are equal
+PRIOR = Model("se", "map", lengthscale=0.1, amplitude=1.0, noise_variance=0.01)
+
+
+def prior_together(seed: int) -> SolvedProblem:
+    return gp_prior(2, seed).coupled()
+
+
+def prior_decoupled(seed: int) -> SolvedProblem:
+    return gp_prior(2, seed)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A problem, its model, given starts, evaluations, and after how many of them to look."""
+
+    solved: Callable[[int], SolvedProblem]
+    model: Model
+    starts: int
+    evaluations: int
+    looks: tuple[int, ...]
+
+
+SETUPS = {
+    "toy": Setup(Coupled("toy"), Model(), 3, 25, (15, 25)),
+    "branin": Setup(Coupled("branin"), Model(), 3, 30, (15, 30)),
+    "gardner1": Setup(Coupled("gardner1"), Model(), 3, 30, (15, 30)),
+    "mystery": Setup(Coupled("mystery"), Model(), 3, 30, (15, 30)),
+    "hartmann6": Setup(Coupled("hartmann6"), Model(), 7, 50, (30, 50)),
+    "GP prior 2-D": Setup(prior_together, PRIOR, 3, 30, (15, 30)),
+    "GP prior 2-D, decoupled": Setup(prior_decoupled, PRIOR, 3, 60, (30, 60)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The gap of one repetition after so many evaluations."""
+
+    problem: str
+    method: str
+    seed: int
+    evaluation: int
+    gap: float
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.problem, self.method, self.seed, self.evaluation
+
+
+def repetition(problem: str, method: str, seed: int) -> list[Row]:
+    setup = SETUPS[problem]
+    solved = setup.solved(seed)
+    pesc = PESC(solutions=int(method)) if method.isdigit() else PESC()
+    contestant = CalamintMaker(pesc, setup.model, setup.starts)(solved, seed)
+    noise = np.random.default_rng([seed, 1])
+    found = []
+    for evaluation in range(1, setup.evaluations + 1):
+        task, params = contestant.ask()
+        contestant.tell(task, params, solved.measure(params, noise, task))
+        if evaluation % EVERY == 0:
+            best = contestant.recommend()
+            assert best is not None
+            found.append(Row(problem, method, seed, evaluation, solved.gap(best, 1e-6)))
+    return found
+
+
+def table(found: list[Row]) -> str:
+    methods = sorted({row.method for row in found}, key=lambda method: (len(method), method))
+    lines = [
+        "| problem | evaluations | x* | repetitions | median gap | 95 % interval |"
+        " ratio to ten | 95 % interval |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for problem, setup in SETUPS.items():
+        for look in setup.looks:
+            gaps = {
+                method: {
+                    row.seed: max(row.gap, SMALLEST)
+                    for row in found
+                    if (row.problem, row.evaluation, row.method) == (problem, look, method)
+                }
+                for method in methods
+            }
+            for method, own in gaps.items():
+                if own:
+                    numbers = f"{_interval(own.values())} | {_ratio(own, gaps[DEFAULT])}"
+                    lines.append(f"| {problem} | {look} | {method} | {len(own)} | {numbers} |")
+    return "\n".join(lines)
+
+
+def draw(found: list[Row]) -> None:
+    """Median gaps by evaluations, one panel for each problem."""
+    from plotly import graph_objects
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(2, 4, subplot_titles=list(SETUPS), vertical_spacing=0.14)
+    for panel, problem in enumerate(SETUPS):
+        for method, color in COLORS.items():
+            own = [row for row in found if (row.problem, row.method) == (problem, method)]
+            at = sorted({row.evaluation for row in own})
+            trace = graph_objects.Scatter(
+                x=at,
+                y=[np.median([row.gap for row in own if row.evaluation == n]) for n in at],
+                name=f"{method} x*" if method.isdigit() else method,
+                showlegend=panel == 0,
+                line={"color": color, "width": 3 if method == DEFAULT else 1.8},
+            )
+            figure.add_trace(trace, row=1 + panel // 4, col=1 + panel % 4)
+    figure.update_yaxes(type="log", exponentformat="power")
+    figure.update_xaxes(title_text="evaluations")
+    figure.update_layout(template="plotly_white", width=1500, height=750, font={"size": 14})
+    save(figure, RESULTS / "solutions.png")
+
+
+def _interval(values: Iterable[float]) -> str:
+    median, low, high = rows.median_interval(values)
+    return f"{median:.2e} | {low:.1e} – {high:.1e}"
+
+
+def _ratio(own: dict[int, float], default: dict[int, float]) -> str:
+    both = sorted(set(own) & set(default))
+    if not both or own is default:
+        return "– | –"
+    logarithms = [np.log(own[seed] / default[seed]) for seed in both]
+    median, low, high = np.exp(rows.median_interval(logarithms))
+    return f"{median:.2f} | {low:.2f} – {high:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Gaps by the number of drawn x*.")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--problems", nargs="+", choices=SETUPS, default=list(SETUPS))
+    parser.add_argument("--solutions", nargs="+", type=int, default=list(COUNTS))
+    parser.add_argument("--label", help="run only the default, and call it so")
+    parser.add_argument("--processes", type=int, help="how many at once; by default every core")
+    parser.add_argument("--summarise", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    path = RESULTS / "solutions.csv"
+    methods = [options.label] if options.label else [str(n) for n in options.solutions]
+    done = {(row.problem, row.method, row.seed) for row in rows.read(path, Row)}
+    jobs = {
+        f"{problem}, {method} x*, seed {seed}": (repetition, (problem, method, seed))
+        for seed in range(options.repetitions)
+        for problem in options.problems
+        for method in methods
+        if (problem, method, seed) not in done
+    }
+    if not options.summarise:
+        rows.gather(jobs, path, options.processes, tell=lambda found: f"gap {found[-1].gap:.2e}")
+    found = rows.read(path, Row)
+    text = table(found)
+    print(text)
+    draw(found)
+    (RESULTS / "solutions.md").write_text(
+        f"# The number of drawn x*\n\n{__doc__}\n![median gaps](solutions.png)\n\n{text}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
