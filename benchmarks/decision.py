@@ -40,22 +40,27 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SOLVED = CLASSIC["toy"]().coupled()
 COMPARED = (20, 50, 100, 200)
+LARGE = (400, 1000)
 GROWTH = (20, 50, 100, 200, 400, 1000)
-REPETITIONS = 15
+REPETITIONS, FEWER = 15, 5
 # A problem, and the numbers of measurements between which decisions are made.
 SEARCHES = (("toy", 5, 40), ("welded_beam", 8, 40), ("hartmann6", 8, 60))
 STAGES = ("model", "incumbent", "acquisition", "maximise", "total")
 PEERS = ("Optuna GPSampler", "BoTorch qLogNEI")
 TWO_THREADS = "Optuna GPSampler, two threads"
 UNTRANSFORMED = 'sampled, 10 x*, transform="none"'
+DEFAULT, ONE_THREAD = "sampled, 10 x*", "sampled, 10 x*, one thread"
 # Name: hyper-parameters, how many solutions, rationality (0: after the first, all are partial).
 OURS = {
     "MAP, 10 x*": ("map", 10, math.inf),
-    "sampled, 10 x*": ("sampled", 10, math.inf),
+    DEFAULT: ("sampled", 10, math.inf),
     UNTRANSFORMED: ("sampled", 10, math.inf),
     "sampled, 50 x*": ("sampled", 50, math.inf),
     "partial, 10 x*": ("sampled", 10, 0.0),
 }
+# With so many measurements the default uses all cores.
+OURS_LARGE = (DEFAULT, ONE_THREAD)
+PEERS_LARGE = (PEERS[0], TWO_THREADS)
 
 
 def prepared(name: str, count: int, seed: int) -> "Optimizer":
@@ -63,13 +68,19 @@ def prepared(name: str, count: int, seed: int) -> "Optimizer":
     from calamint import Model, Optimizer
     from calamint.acquire import PESC
 
-    hyperparameters, solutions, rationality = OURS[name]
+    hyperparameters, solutions, rationality = OURS[DEFAULT if name == ONE_THREAD else name]
     model = Model(
         hyperparameters=hyperparameters,  # type: ignore[arg-type]
         transform="none" if name == UNTRANSFORMED else "auto",
     )
     optimizer = Optimizer(
-        SOLVED.problem, PESC(solutions), model, seed, initial=0, rationality=rationality
+        SOLVED.problem,
+        PESC(solutions),
+        model,
+        seed,
+        initial=0,
+        rationality=rationality,
+        threads=1 if name == ONE_THREAD else None,
     )
     starts = list(starting_points(SOLVED, seed, count - 1))
     for params in [*starts, starts[0]]:  # the same again: then no decision is about noise
@@ -189,20 +200,23 @@ def compare() -> list[str]:
         ' ratio to transform="none" |',
         "|---|---|---|---|---|---|---|",
     ]
-    for count in COMPARED:
-        times: dict[str, list[float]] = {name: [] for name in (*processes, *OURS)}
-        for seed in range(REPETITIONS):
-            for name in processes:
+    for count in (*COMPARED, *LARGE):
+        large = count in LARGE
+        peers = PEERS_LARGE if large else tuple(processes)
+        mine = OURS_LARGE if large else tuple(OURS)
+        times: dict[str, list[float]] = {name: [] for name in (*peers, *mine)}
+        for seed in range(FEWER if large else REPETITIONS):
+            for name in peers:
                 times[name].append(theirs(name, count, seed))
-            for name in OURS:
+            for name in mine:
                 times[name].append(ours(name, count, seed)["total"])
         for name, values in times.items():
             # Within a repetition the machine is as fast for all; minutes later it may not be.
-            others = (*PEERS, UNTRANSFORMED)
-            pairs = {other: zip(values, times[other], strict=True) for other in others}
             ratios = " | ".join(
-                f"{statistics.median(own / theirs for own, theirs in pairs[other]):.2f}"
-                for other in others
+                f"{statistics.median(a / b for a, b in zip(values, times[other], strict=True)):.2f}"
+                if other in times
+                else "–"
+                for other in (*PEERS, UNTRANSFORMED)
             )
             lines.append(
                 f"| {count} | {name} | {1000 * statistics.median(values):.0f} ms"
@@ -268,7 +282,7 @@ def main() -> None:
             "# A decision: speed and growth",
             "",
             str(__doc__),
-            f"## Whole decisions, median of {REPETITIONS}",
+            f"## Whole decisions, median of {REPETITIONS}, from N = {LARGE[0]} of {FEWER}",
             "",
             *compared,
             "",

@@ -153,6 +153,27 @@ def test_what_gave_the_same_value_twice_is_not_measured_twice():
     assert found.probability == 1
 
 
+def test_a_good_value_that_was_measured_is_confirmed_rather_than_one_that_is_believed():
+    """A rough objective without noise: what was measured is known, what the model says is not."""
+    optimizer = cm.Optimizer(problem(), seed=0)
+    inputs = RNG(0).random((25, 2)) * [0.5, 0.4]
+    roughness = 0.3 * RNG(1).standard_normal(25)
+    lucky = int(np.argmin(roughness))
+    for (x, y), rough in zip(inputs, roughness, strict=True):
+        optimizer.add({"x": x, "y": y}, {"f": rough + 0.1 * x})
+    optimizer.add({"x": inputs[3, 0], "y": inputs[3, 1]}, {"f": roughness[3] + 0.1 * inputs[3, 0]})
+    for x, y in RNG(2).random((10, 2)):
+        optimizer.add({"x": x, "y": y}, {"c": x + y})
+    job = optimizer.confirm()
+    assert job.task == "test"
+    assert job.params == {"x": inputs[lucky, 0], "y": inputs[lucky, 1]}
+    assert optimizer.recommend().params != job.params
+    optimizer.tell(job, measure(job.task, job.params))
+    observed = optimizer.recommend(kind="observed")
+    assert observed.params == job.params
+    assert observed.objective == pytest.approx(roughness[lucky] + 0.1 * inputs[lucky, 0])
+
+
 def test_observed_joins_tasks_and_averages_replicates():
     optimizer = cm.Optimizer(problem())
     near, far = {"x": 0.2, "y": 0.7}, {"x": 0.2, "y": 0.75}

@@ -6,7 +6,7 @@ a limit is met, also at inputs that seem better than the recommendation, but per
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -109,18 +109,21 @@ def _is_possible(query: Query, task: str, params: Params) -> bool:
 
 
 def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]:
-    """Inputs worth confirming: the one begun, better ones that noise leaves in doubt, the
-    recommendation, and others further inside; none if a confirmed one is as good."""
+    """Inputs worth confirming: the one begun, those of a good objective that is known, better ones
+    that noise leaves in doubt, the recommendation, and others further inside; none if a confirmed
+    one is as good."""
     problem, delta = query.modelled.original, query.settings.delta
     if query.observations.confirming is not None:
         yield query.observations.confirming
     recommended = query.recommend(delta, "believed").params
-    confirmed = [each for each in measured if each.confirmed(problem)]
-    probability = gain = np.empty(0)
-    if confirmed:
-        point = problem.space.encode(recommended)
-        objective, probability = query.at_confirmed(confirmed)
-        gain = query.surrogate.expected_objective(point[None])[0] - objective
+    expected, doubt = query.expected_objective(recommended)
+    inputs = list(measured)
+    yield from _known_to_be_good(query, inputs, expected + doubt)
+    confirmed = [each for each in inputs if each.confirmed(problem)]
+    objective, probability = query.at_measured(confirmed)
+    if problem.objective.name in query.exact:
+        expected -= doubt  # a measurement may be lucky; so may the next one
+    gain = expected - objective
     for index in np.argsort(-probability * gain, kind="stable"):
         if _unclear(query, confirmed[index]):
             if gain[index] > 0:
@@ -130,6 +133,24 @@ def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]
     yield recommended
     for power in range(1, _SMALLER_DELTAS):
         yield query.recommend(delta / 4**power, "believed").params
+
+
+def _known_to_be_good(
+    query: Query, inputs: Sequence[MeasuredInput], worst: float
+) -> Iterator[Params]:
+    """Inputs that some tasks have not measured, but whose objective is known although it is rough:
+    best first, if they are likely to be feasible, better than any confirmed one, and not worse than
+    what the recommendation may turn out to be."""
+    problem, name = query.modelled.original, query.modelled.original.objective.name
+    if name not in query.exact:
+        return
+    known = [each for each in inputs if name in each.values and not each.violates(problem)]
+    objective, probability = query.at_measured(known)
+    for index in np.argsort(objective, kind="stable"):
+        if objective[index] >= worst or known[index].confirmed(problem):
+            return
+        if probability[index] >= 1 - query.settings.delta:
+            yield known[index].params
 
 
 def _unclear(query: Query, here: MeasuredInput) -> set[str]:

@@ -28,7 +28,7 @@ from calamint.decide.state import Fit, State
 from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_attempts
 from calamint.errors import ModelError, ProblemError, ResultError
 from calamint.model import Model, Surrogate, feasibility
-from calamint.problem import Problem
+from calamint.problem import Params, Problem
 
 _LEVELS = np.array([0.025, 0.5, 0.975])
 
@@ -209,13 +209,27 @@ class Query:
             if name not in self.modelled.problem.binary and data.is_exact
         )
 
-    def at_confirmed(self, inputs: Sequence[MeasuredInput]) -> tuple[Array, Array]:
+    def expected_objective(self, params: Params) -> tuple[float, float]:
+        """The mean and the standard deviation of a measurement, standardised."""
+        point = self.modelled.original.space.encode(params)
+        posterior = self.surrogate.objective.posterior
+        mean, variance = (moment[:, 0] for moment in posterior.mean_variance(point[None]))
+        return float(mean.mean()), float(np.sqrt(np.mean(variance + posterior.noise) + mean.var()))
+
+    def at_measured(self, inputs: Sequence[MeasuredInput]) -> tuple[Array, Array]:
         """(n,) objectives, standardised, and (n,) probabilities of being feasible.
 
-        Functions without noise are known there, however rough they are elsewhere.
+        Functions without noise are known where they were measured, however rough they are
+        elsewhere.
         """
-        points = np.array([each.point for each in inputs])
-        probability = feasibility.probability(self.surrogate, points, met=self.exact)
+        points = np.array([each.point for each in inputs]).reshape(
+            len(inputs), self.modelled.original.space.dimension
+        )
+        known = [self.exact & set(each.values) for each in inputs]
+        probability = np.empty(len(inputs))
+        for met in set(known):
+            same = [index for index, each in enumerate(known) if each == met]
+            probability[same] = feasibility.probability(self.surrogate, points[same], met=met)
         name = self.modelled.original.objective.name
         if name not in self.exact:
             return self.surrogate.expected_objective(points), probability
@@ -224,7 +238,7 @@ class Query:
 
     def _confirmed(self, here: MeasuredInput, delta: float) -> Recommendation:
         """An input where every function was measured and every limit met."""
-        value, probability = (float(each[0]) for each in self.at_confirmed([here]))
+        value, probability = (float(each[0]) for each in self.at_measured([here]))
         objective = float(self.surrogate.objective.transform.to_user(np.array([value]))[0])
         _, interval = self._objective_at(here.point)
         if self.modelled.original.objective.name in self.exact:
@@ -245,7 +259,7 @@ class Query:
         if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         confirmed = [each for each in inputs if each.confirmed(stated)]
-        best = best_measured(*self.at_confirmed(confirmed), delta) if confirmed else None
+        best = best_measured(*self.at_measured(confirmed), delta) if confirmed else None
         if best is not None:
             return self._confirmed(confirmed[best], delta)
         points = np.array([each.point for each in inputs])
