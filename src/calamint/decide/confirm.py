@@ -121,8 +121,6 @@ def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]
     yield from _known_to_be_good(query, inputs, expected + doubt)
     confirmed = [each for each in inputs if each.confirmed(problem)]
     objective, probability = query.at_measured(confirmed)
-    if problem.objective.name in query.exact:
-        expected -= doubt  # a measurement may be lucky; so may the next one
     gain = expected - objective
     for index in np.argsort(-probability * gain, kind="stable"):
         if _unclear(query, confirmed[index]):
