@@ -93,10 +93,10 @@ def gains_of(
 ) -> tuple[Array, float]:
     """PESC's gains on the grid, and the share of solutions whose EP converged."""
     limits = limits_of(surrogate)
-    z = site_points(surrogate, solutions, limits, choice, np.random.default_rng(0))
+    rows = np.zeros(len(solutions), dtype=int)
+    z = site_points(surrogate, solutions, rows, limits, choice, np.random.default_rng(0))
     points = np.vstack([z, solutions])
     functions = [f.posterior.joint(points) for f in surrogate.functions.values()]
-    rows = np.zeros(len(solutions), dtype=int)
     blocks = blocks_of(functions, limits, len(z), rows)
     sites = propagate(blocks)
     binary = np.array([function.binary for function in surrogate.functions.values()])

@@ -85,7 +85,7 @@ def test_paths_at_points_of_their_own_have_their_values_and_gradients(kernel_nam
 def test_replaced_paths_are_the_others():
     posterior = likelihood().posterior(thetas(count=1))
     ours, others = (posterior.paths(np.zeros(n, int), np.random.default_rng(n)) for n in (4, 2))
-    mixed = ours.replace_paths(np.array([1, 3]), others).values(X)
+    mixed = ours.joined(others).take(np.array([0, 4, 2, 5])).values(X)
     assert np.allclose(mixed[[0, 2]], ours.values(X)[[0, 2]], rtol=1e-12)
     assert np.allclose(mixed[[1, 3]], others.values(X), rtol=1e-12)
 

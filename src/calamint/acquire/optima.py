@@ -47,6 +47,15 @@ class Solutions:
     row: Index
     paths: list[SamplePaths]
 
+    def joined(self, others: "Solutions") -> "Solutions":
+        """These solutions and others drawn from the same model."""
+        names = ("points", "feasible", "sample", "fantasy", "row")
+        both = {
+            name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in names
+        }
+        paths = [ours.joined(new) for ours, new in zip(self.paths, others.paths, strict=True)]
+        return Solutions(**both, paths=paths)
+
 
 def draw_solutions(
     surrogate: Surrogate,
@@ -71,7 +80,9 @@ def draw_solutions(
         if len(left) == 0:
             break
         points[left], feasible[left], again = _draw(surrogate, rows[left], near, rng)
-        paths = [old.replace_paths(left, new) for old, new in zip(paths, again, strict=True)]
+        order = np.arange(count)
+        order[left] = count + np.arange(len(left))
+        paths = [old.joined(new).take(order) for old, new in zip(paths, again, strict=True)]
     fantasy, sample = np.divmod(rows, samples)
     return Solutions(points, feasible, sample, fantasy, rows, paths)
 

@@ -174,8 +174,11 @@ class KnownPaths:
     def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:  # noqa: ARG002
         return self.posterior.values(x), self.posterior.gradient(x)
 
-    def replace_paths(self, path_index: Index, others: "KnownPaths") -> "KnownPaths":  # noqa: ARG002
-        return self
+    def joined(self, others: "KnownPaths") -> "KnownPaths":
+        return KnownPaths(self.posterior, self.count + others.count)
+
+    def take(self, path_index: Index) -> "KnownPaths":
+        return KnownPaths(self.posterior, len(path_index))
 
 
 def check_known_functions(problem: Problem) -> None:

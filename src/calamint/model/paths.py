@@ -131,22 +131,30 @@ class Paths:
         gradients -= ((derivative * weights)[:, None, :] @ scaled_difference)[:, 0] * inverse
         return values, gradients
 
-    def replace_paths(self, path_index: Index, others: "Paths") -> "Paths":
-        """A copy with the paths at these indices replaced; both have the same posterior."""
+    def joined(self, others: "Paths") -> "Paths":
+        """These paths and others of the same posterior."""
 
-        def merge(ours: T, theirs: T) -> T:
-            merged = ours.copy()
-            merged[path_index] = theirs
-            return merged
+        def both(ours: T, theirs: T) -> T:
+            return np.concatenate([ours, theirs])  # type: ignore[return-value]
 
         return replace(
             self,
-            sample=merge(self.sample, others.sample),
-            group=merge(self.group, others.group + len(self.phases)),
-            frequencies=np.concatenate([self.frequencies, others.frequencies]),
-            phases=np.concatenate([self.phases, others.phases]),
-            amplitudes=merge(self.amplitudes, others.amplitudes),
-            update=merge(self.update, others.update),
+            sample=both(self.sample, others.sample),
+            group=both(self.group, others.group + len(self.phases)),
+            frequencies=both(self.frequencies, others.frequencies),
+            phases=both(self.phases, others.phases),
+            amplitudes=both(self.amplitudes, others.amplitudes),
+            update=both(self.update, others.update),
+        )
+
+    def take(self, path_index: Index) -> "Paths":
+        """Some of the paths, in this order."""
+        return replace(
+            self,
+            sample=self.sample[path_index],
+            group=self.group[path_index],
+            amplitudes=self.amplitudes[path_index],
+            update=self.update[path_index],
         )
 
 

@@ -81,8 +81,11 @@ class SamplePaths(Protocol):
     def value_gradient(self, path_index: Index, x: Array) -> tuple[Array, Array]:
         """Paths (n,), each at a point of its own (n, D) -> values (n,) and gradients (n, D)."""
 
-    def replace_paths(self, path_index: Index, others: Self) -> Self:
-        """A copy with the paths at these indices replaced by others."""
+    def joined(self, others: Self) -> Self:
+        """These paths and others of the same model."""
+
+    def take(self, path_index: Index) -> Self:
+        """Some of the paths, in this order."""
 
 
 class FunctionPosterior(Protocol):

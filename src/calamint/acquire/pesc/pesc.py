@@ -10,7 +10,7 @@ from calamint.acquire.pesc.conditioning import blocks_of, condition, limits_of
 from calamint.acquire.pesc.ep import Sites, propagate, widened
 from calamint.acquire.pesc.forward import Given, given
 from calamint.acquire.pesc.gains import Gains
-from calamint.acquire.pesc.sites import SiteChoice, more_site_points, site_points
+from calamint.acquire.pesc.sites import SiteChoice, distinct_places, more_site_points, site_points
 from calamint.acquire.protocol import Acquisition, AcquisitionFunction, Incumbent
 from calamint.arrays import Array
 from calamint.checks import check_integer, did_you_mean
@@ -20,6 +20,9 @@ from calamint.threads import parallel_map
 
 # Sweeps of a partial update: the data hardly changed, and the sites are close.
 _FEW = 1
+# Where x* may be in many places, few draws say little of where it probably is: decisions then
+# follow single draws, and explore too much if measurements are noisy (benchmarks/real.py).
+_FEWEST_SOLUTIONS, _MOST_SOLUTIONS, _FOR_EACH_PLACE = 10, 50, 5
 
 
 @final
@@ -89,8 +92,8 @@ class PESC(Acquisition):
     """Predictive entropy search with constraints.
 
     Args:
-        solutions: How many x* are drawn; by default one for each hyper-parameter sample, at least
-            ten.
+        solutions: How many x* are drawn. By default ten, or one for each hyper-parameter sample
+            if these are more; and up to fifty while they differ.
         sites: "witness" (default), "union" or "paper": see `points`.
     """
 
@@ -107,9 +110,16 @@ class PESC(Acquisition):
     def build(
         self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
     ) -> Information:
-        count = self.solutions or max(10, surrogate.samples)
-        drawn = draw_solutions(surrogate, count, incumbent.point[None], rng)
-        z = site_points(surrogate, drawn.points, limits_of(surrogate), self.sites, rng)
+        near = incumbent.point[None]
+        count = self.solutions or max(_FEWEST_SOLUTIONS, surrogate.samples)
+        drawn = draw_solutions(surrogate, count, near, rng)
+        if self.solutions is None:
+            places = distinct_places(surrogate, drawn.points[:_FEWEST_SOLUTIONS])
+            more = min(_FOR_EACH_PLACE * places, _MOST_SOLUTIONS) - count
+            if more > 0:
+                drawn = drawn.joined(draw_solutions(surrogate, more, near, rng))
+        limits = limits_of(surrogate)
+        z = site_points(surrogate, drawn.points, drawn.row, limits, self.sites, rng)
         return _condition(surrogate, drawn, z, None)
 
     def update(

@@ -16,11 +16,12 @@ points keep their distance.
 from typing import Literal
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc.factors import Limits, psi
 from calamint.arrays import Array, Index
-from calamint.model import Surrogate
+from calamint.model import Surrogate, feasibility
 
 SiteChoice = Literal["paper", "union", "witness"]
 
@@ -32,16 +33,18 @@ _MOST_MEASURED = 20
 _MOST_WITNESSES = 55
 _FILLING = 250
 _MOST_ORDERED = 200
+_LOG_SILENT = np.log(1e-10)
 
 
 def site_points(
     surrogate: Surrogate,
     solutions: Array,
+    rows: Index,
     limits: Limits,
     choice: SiteChoice,
     rng: np.random.Generator,
 ) -> Array:
-    """(S, D) site points for these solutions (J, D)."""
+    """(S, D) site points for these solutions (J, D), each under one sample of the model (J,)."""
     posteriors = (
         [surrogate.objective.posterior]
         if choice == "paper"
@@ -55,13 +58,13 @@ def site_points(
     measured = measured[_order(surrogate, measured, solutions, limits)]
     kept = _spaced(surrogate, measured, _MEASURED_SPACING, _MOST_MEASURED)
     if choice == "union":
-        return kept
+        return _telling(surrogate, kept, solutions, rows)
     filling = space_filling(surrogate.problem.space, _FILLING, rng)
     witnesses = _spaced(
         surrogate, np.vstack([solutions, filling]), _WITNESS_SPACING, _MOST_WITNESSES
     )
     apart = _distances(surrogate, witnesses, kept).min(axis=1, initial=np.inf) > _MEASURED_SPACING
-    return np.vstack([kept, witnesses[apart]])
+    return _telling(surrogate, np.vstack([kept, witnesses[apart]]), solutions, rows)
 
 
 def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> Array:
@@ -74,6 +77,11 @@ def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> 
         new = new[_distances(surrogate, new, earlier).min(axis=1) > _MEASURED_SPACING]
     most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
     return np.vstack([points, _spaced(surrogate, new, _MEASURED_SPACING, most)])
+
+
+def distinct_places(surrogate: Surrogate, solutions: Array) -> int:
+    """In how many places solutions (J, D) are."""
+    return len(_spaced(surrogate, solutions, _WITNESS_SPACING, len(solutions)))
 
 
 def _distinct(points: Array) -> Array:
@@ -106,6 +114,20 @@ def _order(surrogate: Surrogate, points: Array, solutions: Array, limits: Limits
         mean - lowest, variance + at_variance.mean(axis=1, keepdims=True), mean_c, var_c, limits
     )
     return np.argsort(-factor.weight.mean(0), kind="stable")
+
+
+def _telling(surrogate: Surrogate, points: Array, solutions: Array, rows: Index) -> Array:
+    """Points that may be better than one of the solutions: what EP would say of others is nothing.
+
+    The difference of two values has at most the sum of their standard deviations.
+    """
+    posterior = surrogate.objective.posterior
+    mean, variance = posterior.mean_variance(points)
+    at, at_variance = (m[rows, np.arange(len(rows))] for m in posterior.mean_variance(solutions))
+    std = np.sqrt(variance[rows]) + np.sqrt(at_variance)[:, None]
+    chance = log_ndtr((at[:, None] - mean[rows]) / np.maximum(std, 1e-300))
+    chance += feasibility.log_probability_by_sample(surrogate, points)[rows]
+    return points[chance.max(axis=0, initial=-np.inf) > _LOG_SILENT]
 
 
 def _spaced(surrogate: Surrogate, points: Array, spacing: float, most: int) -> Array:
