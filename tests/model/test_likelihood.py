@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from tests.model.conftest import likelihood, thetas
 
+from calamint.model import likelihood as likelihood_module
 from calamint.model.cholesky import factorise
 
 
@@ -62,6 +63,18 @@ def test_gradient_matches_finite_differences(kernel_name, known):
         shift[entry] = step
         above, below = e.log_likelihood(np.stack([theta + shift, theta - shift]))
         assert gradient[entry] == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-7)
+
+
+def test_stacks_of_matrices_say_the_same_as_one_after_the_other(monkeypatch):
+    """Also if one of the stack needs jitter: there inputs coincide, and there is no noise."""
+    for count, noise in ((5, 0.0), (20, 0.0), (20, -50.0)):
+        e, theta = likelihood(count=count), thetas(count=6)
+        theta[2, -2] += noise
+        theta[2, :-3] += 3.0 if noise else 0.0
+        stacked = e.log_likelihood(theta)
+        with monkeypatch.context() as patched:
+            patched.setattr(likelihood_module, "_SMALL", 0)
+            assert np.allclose(stacked, e.log_likelihood(theta), rtol=1e-9)
 
 
 def test_batching_changes_nothing():

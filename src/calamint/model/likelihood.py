@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from calamint.arrays import Array, Index, Mask
-from calamint.model.cholesky import CACHED_NUMBERS, factorise
+from calamint.model.cholesky import CACHED_NUMBERS, SMALLEST_PIVOT, factorise
 from calamint.model.data import Data
 from calamint.model.hyperparameters import (
     AMPLITUDE,
@@ -36,6 +36,11 @@ from calamint.model.hyperparameters import (
 from calamint.model.kernels import LOG_2PI, Kernel, squared_differences
 from calamint.model.posterior import GPPosterior
 from calamint.model.transforms import OutcomeTransform
+
+# Larger than any sum of squared whitened residuals, and its root is no problem.
+_HUGE = 1e200
+# Up to here calls cost more than numbers, and NumPy's stacks of matrices are quicker than LAPACK.
+_SMALL = 32
 
 
 class Likelihood(Protocol):
@@ -129,14 +134,40 @@ class GaussianLikelihood:
         # In groups whose matrices stay in the processor's cache.
         group = max(1, CACHED_NUMBERS // len(self.targets) ** 2)
         for start in range(0, len(theta), group):
-            for index, matrix in enumerate(
-                self.upper_covariance(theta[start : start + group]), start
-            ):
-                root, _ = factorise(matrix)
-                residual = self.targets - constant_mean(theta[index])
-                white, _ = lapack.dtrtrs(root, residual, lower=1)
-                result[index] = self._log_density(root, white)
+            some = theta[start : start + group]
+            matrices = self.upper_covariance(some)
+            residuals = self.targets - constant_mean(some)[:, None]
+            result[start : start + group] = self._log_densities(matrices, residuals)
         return result
+
+    def _log_densities(self, matrices: Array, residuals: Array) -> Array:
+        """(m, N, N), of which the upper triangles count, (m, N) -> (m,)"""
+        count = residuals.shape[1]
+        if count > _SMALL:
+            return self._log_densities_one_by_one(matrices, residuals)
+        # With the residuals as one more column, its root has the whitened residuals there.
+        wider = np.empty((len(matrices), count + 1, count + 1))
+        wider[:, :count, :count] = matrices
+        wider[:, :count, count] = residuals
+        wider[:, count, count] = _HUGE
+        try:
+            roots = np.linalg.cholesky(wider, upper=True)
+        except np.linalg.LinAlgError:  # one of them: it needs jitter
+            return self._log_densities_one_by_one(matrices, residuals)
+        pivots = np.diagonal(roots, axis1=1, axis2=2)[:, :count]
+        scale = np.trace(matrices, axis1=1, axis2=2) / count
+        if not np.all(pivots.min(axis=1) ** 2 > SMALLEST_PIVOT * scale):
+            return self._log_densities_one_by_one(matrices, residuals)
+        white = roots[:, :count, count]
+        return -0.5 * np.vecdot(white, white) - np.log(pivots).sum(-1) - 0.5 * count * LOG_2PI
+
+    def _log_densities_one_by_one(self, matrices: Array, residuals: Array) -> Array:
+        densities = np.empty(len(matrices))
+        for index, (matrix, residual) in enumerate(zip(matrices, residuals, strict=True)):
+            root, _ = factorise(matrix)
+            white, _ = lapack.dtrtrs(root, residual, lower=1)
+            densities[index] = self._log_density(root, white)
+        return densities
 
     def _log_density(self, root: Array, white: Array) -> float:
         log_determinant = np.log(root.diagonal()).sum()

@@ -132,23 +132,27 @@ def _telling(surrogate: Surrogate, points: Array, solutions: Array, rows: Index)
 
 def _spaced(surrogate: Surrogate, points: Array, spacing: float, most: int) -> Array:
     """Points in turn, if they keep their distance from all that were kept before."""
-    distances = _distances(surrogate, points, points)
+    scaled = points / _typical_lengthscales(surrogate)
+    free = np.ones(len(points), dtype=bool)
     chosen: list[int] = []
     for index in range(len(points)):
         if len(chosen) == most:
             break
-        if np.all(distances[index, chosen] > spacing):
+        if free[index]:
             chosen.append(index)
+            free &= ((scaled - scaled[index]) ** 2).sum(-1) > spacing**2
     return points[chosen]
 
 
 def _distances(surrogate: Surrogate, a: Array, b: Array) -> Array:
-    """(n, D), (k, D) -> (n, k) in typical length-scales.
+    """(n, D), (k, D) -> (n, k) in typical length-scales."""
+    scale = _typical_lengthscales(surrogate)
+    return np.sqrt((((a / scale)[:, None] - b / scale) ** 2).sum(-1))
 
-    Along each parameter those of the function that varies most count: what is one place for a
-    nearly linear objective can be many for a wavy constraint.
-    """
+
+def _typical_lengthscales(surrogate: Surrogate) -> Array:
+    """(D,) along each parameter those of the function that varies most: what is one place for a
+    nearly linear objective can be many for a wavy constraint."""
     functions = surrogate.functions.values()
     typical = [np.median(function.posterior.lengthscales, axis=0) for function in functions]
-    scale = np.min(typical, axis=0)[surrogate.problem.space.parameter_index]
-    return np.sqrt((((a / scale)[:, None] - b / scale) ** 2).sum(-1))
+    return np.min(typical, axis=0)[surrogate.problem.space.parameter_index]
