@@ -37,9 +37,9 @@ def test_a_study_of_schema_0001_goes_on_where_it_stopped(storage):
     assert found.objective == pytest.approx(0.5743868856663947)
     job = study.ask()
     assert (job.task, job.update) == ("c1", "partial")
-    assert job.params == pytest.approx({"x1": 0.02011702811728786, "x2": 0.39087131415533})
+    assert job.params == pytest.approx({"x1": 0.02011718178302743, "x2": 0.3908712168565135})
     assert job.scores == pytest.approx(
-        {"f": 0.4850544938290421, "c1": 0.5376418796177735, "c2": 0.005317862019017909}
+        {"f": 0.48505436729479773, "c1": 0.5376394042362009, "c2": 0.005317858492064629}
     )
 
 

@@ -9,7 +9,7 @@ et al. 2016, section 4.3 and appendix B).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -47,15 +47,6 @@ class Solutions:
     row: Index
     paths: list[SamplePaths]
 
-    def joined(self, others: "Solutions") -> "Solutions":
-        """These solutions and others drawn from the same model."""
-        names = ("points", "feasible", "sample", "fantasy", "row")
-        both = {
-            name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in names
-        }
-        paths = [ours.joined(new) for ours, new in zip(self.paths, others.paths, strict=True)]
-        return Solutions(**both, paths=paths)
-
 
 def draw_solutions(
     surrogate: Surrogate,
@@ -63,26 +54,36 @@ def draw_solutions(
     near: Array,
     rng: np.random.Generator,
     rows: Index | None = None,
+    wanted: Callable[[Array], int] | None = None,
 ) -> Solutions:
     """Draw `count` solutions; `near` (k, D) are points whose surroundings are searched more.
 
     Args:
         rows: (count,) samples to draw under, by default `balanced_rows`.
+        wanted: How many to draw in all, given where these are roughly (count, D).
 
     Paths without a feasible point are drawn again, a few times.
     """
     samples = surrogate.samples // surrogate.fantasies
     if rows is None:
         rows = balanced_rows(samples, surrogate.fantasies, count, rng)
-    points, feasible, paths = _draw(surrogate, rows, near, rng)
+    drawn = _draw(surrogate, rows, near, rng)
+    more = 0 if wanted is None else wanted(drawn.rough) - count
+    if more > 0:
+        further = balanced_rows(samples, surrogate.fantasies, more, rng)
+        drawn = drawn.joined(_draw(surrogate, further, near, rng))
+        rows = np.append(rows, further)
+    points, feasible = _solve(surrogate, drawn)
+    paths = drawn.paths
     for _ in range(_REDRAWS):
         left = np.flatnonzero(~feasible)
         if len(left) == 0:
             break
-        points[left], feasible[left], again = _draw(surrogate, rows[left], near, rng)
-        order = np.arange(count)
-        order[left] = count + np.arange(len(left))
-        paths = [old.joined(new).take(order) for old, new in zip(paths, again, strict=True)]
+        again = _draw(surrogate, rows[left], near, rng)
+        points[left], feasible[left] = _solve(surrogate, again)
+        order = np.arange(len(rows))
+        order[left] = len(rows) + np.arange(len(left))
+        paths = [old.joined(new).take(order) for old, new in zip(paths, again.paths, strict=True)]
     fantasy, sample = np.divmod(rows, samples)
     return Solutions(points, feasible, sample, fantasy, rows, paths)
 
@@ -103,11 +104,36 @@ def balanced_rows(samples: int, fantasies: int, count: int, rng: np.random.Gener
     return np.append(np.tile(np.arange(samples * fantasies), rounds), sample + samples * fantasy)
 
 
-def _draw(
-    surrogate: Surrogate, rows: Index, near: Array, rng: np.random.Generator
-) -> tuple[Array, Mask, list[SamplePaths]]:
-    """One solution under each of the given samples, whether it is feasible, and the paths."""
-    count = len(rows)
+@final
+@dataclass(frozen=True)
+class _Drawn:
+    """J paths of every function, and starts (P, D) for minimising them, `which` (P,) path's each.
+
+    A path's first start is the best that it has among some candidates.
+    """
+
+    paths: list[SamplePaths]
+    starts: Array
+    which: Index
+
+    def __len__(self) -> int:
+        return int(self.which[-1]) + 1
+
+    @property
+    def rough(self) -> Array:
+        """(J, D) the first start of each path"""
+        return self.starts[np.searchsorted(self.which, np.arange(len(self)))]
+
+    def joined(self, others: "_Drawn") -> "_Drawn":
+        return _Drawn(
+            [ours.joined(theirs) for ours, theirs in zip(self.paths, others.paths, strict=True)],
+            np.concatenate([self.starts, others.starts]),
+            np.concatenate([self.which, len(self) + others.which]),
+        )
+
+
+def _draw(surrogate: Surrogate, rows: Index, near: Array, rng: np.random.Generator) -> _Drawn:
+    """One path of every function under each of the given samples, and where to start."""
     functions = [surrogate.objective, *surrogate.constraints]
     paths = [function.posterior.paths(rows, rng) for function in functions]
     x = candidate_points(surrogate.problem.space, _CANDIDATES, near, rng)
@@ -118,19 +144,25 @@ def _draw(
         violation += np.maximum(values - function.high, 0.0)
     chosen = [
         first_apart(x, _promising(objective[j], violation[j])[:50], _STARTS, 0.05)
-        for j in range(count)
+        for j in range(len(rows))
     ]
-    which = np.repeat(np.arange(count), [len(starts) for starts in chosen])
-    starts = x[np.concatenate(chosen)]
+    which = np.repeat(np.arange(len(rows)), [len(starts) for starts in chosen])
+    return _Drawn(paths, x[np.concatenate(chosen)], which)
+
+
+def _solve(surrogate: Surrogate, drawn: _Drawn) -> tuple[Array, Mask]:
+    """The solution of each path (J, D), and whether it is feasible (J,)."""
+    functions = [surrogate.objective, *surrogate.constraints]
+    starts, which = drawn.starts.copy(), drawn.which
     moving = np.flatnonzero(surrogate.problem.space.continuous)
-    problems = _PathProblems(functions, paths, which, starts, moving)
+    problems = _PathProblems(functions, drawn.paths, which, starts, moving)
     solved = minimise(problems.evaluate, starts[:, moving], _TOLERANCE)
     starts[:, moving] = solved.points
     infeasible = solved.violation > _TOLERANCE
     # For each path the best of its problems: feasible first, then lowest.
     order = np.lexsort((np.where(infeasible, solved.violation, solved.value), infeasible, which))
-    first = order[np.searchsorted(which[order], np.arange(count))]
-    return starts[first], ~infeasible[first], paths
+    first = order[np.searchsorted(which[order], np.arange(len(drawn)))]
+    return starts[first], ~infeasible[first]
 
 
 def _promising(objective: Array, violation: Array) -> Index:

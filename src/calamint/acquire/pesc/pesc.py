@@ -22,7 +22,7 @@ from calamint.threads import parallel_map
 _FEW = 1
 # Where x* may be in many places, few draws say little of where it probably is: decisions then
 # follow single draws, and explore too much if measurements are noisy (benchmarks/real.py).
-_FEWEST_SOLUTIONS, _MOST_SOLUTIONS, _FOR_EACH_PLACE = 10, 50, 5
+_FEWEST_SOLUTIONS, _FEW_PLACES, _FOR_EACH_PLACE = 10, 3, 5
 
 
 @final
@@ -110,14 +110,19 @@ class PESC(Acquisition):
     def build(
         self, surrogate: Surrogate, incumbent: Incumbent, rng: np.random.Generator
     ) -> Information:
-        near = incumbent.point[None]
+
+        def wanted(rough: Array) -> int:
+            places = distinct_places(surrogate, rough[:_FEWEST_SOLUTIONS])
+            return _FOR_EACH_PLACE * places if places > _FEW_PLACES else _FEWEST_SOLUTIONS
+
         count = self.solutions or max(_FEWEST_SOLUTIONS, surrogate.samples)
-        drawn = draw_solutions(surrogate, count, near, rng)
-        if self.solutions is None:
-            places = distinct_places(surrogate, drawn.points[:_FEWEST_SOLUTIONS])
-            more = min(_FOR_EACH_PLACE * places, _MOST_SOLUTIONS) - count
-            if more > 0:
-                drawn = drawn.joined(draw_solutions(surrogate, more, near, rng))
+        drawn = draw_solutions(
+            surrogate,
+            count,
+            incumbent.point[None],
+            rng,
+            wanted=wanted if self.solutions is None else None,
+        )
         limits = limits_of(surrogate)
         z = site_points(surrogate, drawn.points, drawn.row, limits, self.sites, rng)
         return _condition(surrogate, drawn, z, None)
