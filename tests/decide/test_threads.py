@@ -33,9 +33,9 @@ def test_suggestions_do_not_depend_on_threads(acquisition, binary, monkeypatch):
 
 
 def test_few_measurements_are_decided_on_one_thread():
-    assert cm.Settings(threads=8).threads_for(399) == 1
-    assert cm.Settings(threads=8).threads_for(400) == 8
-    assert cm.Settings().threads_for(400) == usable_cores()
+    assert cm.Settings(threads=8).threads_for(999) == 1
+    assert cm.Settings(threads=8).threads_for(1000) == 8
+    assert cm.Settings().threads_for(1000) == usable_cores()
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "two", True])

@@ -17,7 +17,7 @@ from calamint.threads import usable_cores
 Rationality = float | Literal["batch"]
 
 # With fewer, arrays are small, and threads wait for the interpreter: benchmarks/decision.py.
-_MANY = 400
+_MANY = 1000
 _PLAIN = (str, int, float, bool, type(None))
 
 
