@@ -59,7 +59,7 @@ OURS = {
     "50 x*": ("sampled", 50, math.inf),
     "partial": ("sampled", None, 0.0),
 }
-# With so many measurements the default uses all cores.
+# With a thousand measurements the default uses all cores.
 OURS_LARGE = (DEFAULT, ONE_THREAD)
 PEERS_LARGE = (PEERS[0], TWO_THREADS)
 

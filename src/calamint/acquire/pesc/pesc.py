@@ -94,7 +94,7 @@ class PESC(Acquisition):
     Args:
         solutions: How many x* are drawn. By default ten, or one for each hyper-parameter sample
             if these are more; and up to fifty while they differ.
-        sites: "witness" (default), "union" or "paper": see `points`.
+        sites: "witness" (default), "union" or "paper": see `sites.py`.
     """
 
     name = "pesc"
