@@ -67,8 +67,11 @@ class Entry:
     evaluations: int
 
 
-def repetition(entry: Entry, seed: int, tolerance: float = 0.0) -> list[Row]:
-    """Run one optimiser once; `seconds` is what it spent on deciding and recommending."""
+def repetition(entry: Entry, seed: int, tolerance: float = 0.0, every: int = 1) -> list[Row]:
+    """Run one optimiser once; `seconds` is what it spent on deciding and recommending.
+
+    It recommends, and there is a row, after every so many evaluations.
+    """
     solved = entry.solved(seed)
     contestant = entry.make(solved, seed)
     noise = np.random.default_rng([seed, 1])
@@ -81,9 +84,11 @@ def repetition(entry: Entry, seed: int, tolerance: float = 0.0) -> list[Row]:
         values = solved.measure(params, noise, task)
         start = time.perf_counter()
         contestant.tell(task, params, values)
+        measurements += len(values)
+        if evaluation % every:
+            continue
         recommended = contestant.recommend()
         seconds = asked + time.perf_counter() - start
-        measurements += len(values)
         known = recommended is not None
         rows.append(
             Row(

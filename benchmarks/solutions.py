@@ -27,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+import harness
 import rows
 from calamint import Model
 from calamint.acquire import PESC
@@ -98,19 +99,13 @@ class Row:
 
 def repetition(problem: str, method: str, seed: int) -> list[Row]:
     setup = SETUPS[problem]
-    solved = setup.solved(seed)
     pesc = PESC(solutions=int(method)) if method.isdigit() else PESC()
-    contestant = CalamintMaker(pesc, setup.model, setup.starts)(solved, seed)
-    noise = np.random.default_rng([seed, 1])
-    found = []
-    for evaluation in range(1, setup.evaluations + 1):
-        task, params = contestant.ask()
-        contestant.tell(task, params, solved.measure(params, noise, task))
-        if evaluation % EVERY == 0:
-            best = contestant.recommend()
-            assert best is not None
-            found.append(Row(problem, method, seed, evaluation, solved.gap(best, 1e-6)))
-    return found
+    make = CalamintMaker(pesc, setup.model, setup.starts)
+    entry = harness.Entry(problem, method, setup.solved, make, setup.evaluations)
+    return [
+        Row(problem, method, seed, row.evaluation, row.gap)
+        for row in harness.repetition(entry, seed, 1e-6, EVERY)
+    ]
 
 
 def table(found: list[Row]) -> str:
