@@ -57,6 +57,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class GapRow:
+    """The gap of one repetition after so many evaluations, and nothing else."""
+
+    problem: str
+    method: str
+    seed: int
+    evaluation: int
+    gap: float
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.problem, self.method, self.seed, self.evaluation
+
+
+@dataclass(frozen=True)
 class Entry:
     """A method on a problem; `make` and `solved` (seed -> problem) are picklable functions."""
 
@@ -109,6 +124,14 @@ def repetition(entry: Entry, seed: int, tolerance: float = 0.0, every: int = 1) 
             )
         )
     return rows
+
+
+def gaps(entry: Entry, seed: int, every: int = 1, tolerance: float = 1e-6) -> list[GapRow]:
+    """Run one optimiser once, and keep its gaps only."""
+    return [
+        GapRow(row.problem, row.method, row.seed, row.evaluation, row.gap)
+        for row in repetition(entry, seed, tolerance, every)
+    ]
 
 
 def report(path: Path, looks: Mapping[str, Sequence[int]], heading: str) -> None:

@@ -17,14 +17,12 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
-
 import harness
 from calamint import Model
 from calamint.acquire import ACQUISITIONS, EICD
-from calamint.show.plots import save
 from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
 from contestants import CalamintMaker
+from curves import Curve, curve, draw_panels
 from starts import starting_points
 
 RESULTS = Path(__file__).parent / "results"
@@ -105,36 +103,14 @@ LOOKS = {"toy": (12, 18, 24, 27), "GP prior 2-D": (10, 20, 30), "toy in parts": 
 
 def draw(rows: list[harness.Row]) -> None:
     """Median gaps by evaluations, one panel for each problem."""
-    from plotly import graph_objects
-    from plotly.subplots import make_subplots
-
-    problems = [name for name in LOOKS if any(row.problem == name for row in rows)]
-    figure = make_subplots(1, len(problems), subplot_titles=problems)
-    shown: set[str] = set()
-    for column, problem in enumerate(problems, start=1):
-        for method, color in COLORS.items():
+    panels: dict[str, dict[str, Curve]] = {}
+    for problem in LOOKS:
+        for method in COLORS:
             own = [row for row in rows if (row.problem, row.method) == (problem, method)]
-            counts = sorted({row.evaluation for row in own})
-            medians = [np.median([r.gap for r in own if r.evaluation == n]) for n in counts]
             if own:
-                figure.add_trace(
-                    graph_objects.Scatter(
-                        x=counts,
-                        y=medians,
-                        name=method,
-                        legendgroup=method,
-                        showlegend=method not in shown,
-                        line={"color": color, "width": 3 if method == "PESC" else 1.8},
-                    ),
-                    row=1,
-                    col=column,
-                )
-                shown.add(method)
-        figure.update_xaxes(title_text="evaluations", row=1, col=column)
-    figure.update_yaxes(type="log", exponentformat="power")
-    figure.update_yaxes(title_text="median gap", row=1, col=1)
-    figure.update_layout(template="plotly_white", width=1500, height=620, font={"size": 14})
-    save(figure, RESULTS / "methods.png")
+                found = curve((row.evaluation, row.gap) for row in own)
+                panels.setdefault(problem, {})[method] = found
+    draw_panels(panels, COLORS, RESULTS / "methods.png", bold="PESC")
 
 
 def decision_times() -> str:

@@ -31,9 +31,10 @@ import harness
 import rows
 from calamint import Model
 from calamint.acquire import PESC
-from calamint.show.plots import save
 from calamint.testbed import SolvedProblem, gp_prior
 from contestants import CalamintMaker
+from curves import Curve, curve, draw_panels
+from harness import GapRow
 from pilot import Coupled
 
 RESULTS = Path(__file__).parent / "results"
@@ -82,33 +83,15 @@ SETUPS = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """The gap of one repetition after so many evaluations."""
-
-    problem: str
-    method: str
-    seed: int
-    evaluation: int
-    gap: float
-
-    @property
-    def key(self) -> tuple[str, str, int, int]:
-        return self.problem, self.method, self.seed, self.evaluation
-
-
-def repetition(problem: str, method: str, seed: int) -> list[Row]:
+def repetition(problem: str, method: str, seed: int) -> list[GapRow]:
     setup = SETUPS[problem]
     pesc = PESC(solutions=int(method)) if method.isdigit() else PESC()
     make = CalamintMaker(pesc, setup.model, setup.starts)
     entry = harness.Entry(problem, method, setup.solved, make, setup.evaluations)
-    return [
-        Row(problem, method, seed, row.evaluation, row.gap)
-        for row in harness.repetition(entry, seed, 1e-6, EVERY)
-    ]
+    return harness.gaps(entry, seed, EVERY)
 
 
-def table(found: list[Row]) -> str:
+def table(found: list[GapRow]) -> str:
     methods = sorted({row.method for row in found}, key=lambda method: (len(method), method))
     lines = [
         "| problem | evaluations | x* | repetitions | median gap | 95 % interval |"
@@ -132,29 +115,21 @@ def table(found: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def draw(found: list[Row]) -> None:
+def draw(found: list[GapRow]) -> None:
     """Median gaps by evaluations, one panel for each problem."""
-    from plotly import graph_objects
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(2, 4, subplot_titles=list(SETUPS), vertical_spacing=0.14)
-    for panel, problem in enumerate(SETUPS):
-        for method, color in COLORS.items():
+    panels: dict[str, dict[str, Curve]] = {}
+    for problem in SETUPS:
+        for method in COLORS:
             own = [row for row in found if (row.problem, row.method) == (problem, method)]
-            at = sorted({row.evaluation for row in own})
-            trace = graph_objects.Scatter(
-                x=at,
-                y=[np.median([row.gap for row in own if row.evaluation == n]) for n in at],
-                name=f"{method} x*" if method.isdigit() else method,
-                showlegend=panel == 0,
-                line={"color": color, "width": 3 if method == DEFAULT else 1.8},
-            )
-            figure.add_trace(trace, row=1 + panel // 4, col=1 + panel % 4)
-    figure.update_yaxes(type="log", exponentformat="power")
-    figure.update_xaxes(title_text="evaluations")
-    figure.update_yaxes(title_text="median gap", col=1)
-    figure.update_layout(template="plotly_white", width=1500, height=750, font={"size": 14})
-    save(figure, RESULTS / "solutions.png")
+            if own:
+                gaps = curve((row.evaluation, row.gap) for row in own)
+                panels.setdefault(problem, {})[_title(method)] = gaps
+    colors = {_title(method): color for method, color in COLORS.items()}
+    draw_panels(panels, colors, RESULTS / "solutions.png", bold=DEFAULT)
+
+
+def _title(method: str) -> str:
+    return f"{method} x*" if method.isdigit() else method
 
 
 def _interval(values: Iterable[float]) -> str:
@@ -182,7 +157,7 @@ def main() -> None:
     options = parser.parse_args()
     path = RESULTS / "solutions.csv"
     methods = [options.label] if options.label else options.solutions
-    done = {(row.problem, row.method, row.seed) for row in rows.read(path, Row)}
+    done = {(row.problem, row.method, row.seed) for row in rows.read(path, GapRow)}
     jobs = {
         f"{problem}, {method} x*, seed {seed}": (repetition, (problem, method, seed))
         for seed in range(options.repetitions)
@@ -192,7 +167,7 @@ def main() -> None:
     }
     if not options.summarise:
         rows.gather(jobs, path, options.processes, tell=lambda found: f"gap {found[-1].gap:.2e}")
-    found = rows.read(path, Row)
+    found = rows.read(path, GapRow)
     text = table(found)
     print(text)
     draw(found)
