@@ -53,6 +53,8 @@ def check_name(name: object, field: str) -> str:
             f"{field} is named {name!r}: write letters, digits and underscores,"
             " beginning with a letter, such as 'latency_ms'."
         )
+    if len(name.encode()) > 200:
+        raise ProblemError(f"{field} has a name of {len(name.encode())} bytes: write at most 200.")
     return name
 
 

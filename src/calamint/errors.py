@@ -15,7 +15,15 @@ class ResultError(ProblemError):
 
 
 class StorageError(CalamintError):
-    """A storage that cannot be read or written; nothing that was acknowledged is lost."""
+    """A storage that cannot be read or written; nothing that was acknowledged is lost.
+
+    Attributes:
+        transient: Whether it may work again by itself, as when a disk was full for a moment.
+    """
+
+    def __init__(self, sentence: str, transient: bool = False) -> None:
+        super().__init__(sentence)
+        self.transient = transient
 
 
 class TaskError(CalamintError):

@@ -4,14 +4,18 @@ What is computed does not depend on their number: pieces are the same and are pu
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
+S = TypeVar("S", bound="_Lockable")
 
 _pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
 
@@ -21,6 +25,23 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class _Lockable(Protocol):
+    _lock: "threading.RLock"
+
+
+def synchronized(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """A method that holds the `_lock` of its object: threads may share it."""
+
+    @wraps(method)
+    def locked(self: S, /, *arguments: P.args, **named: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *arguments, **named)
+
+    return locked
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from tests.run.cases import SQUARE, decoupled, quick, values_of
 
 import calamint as cm
 from calamint.run import Database
+from calamint.run.store import boot_seconds
 
 
 class Storage:
@@ -146,7 +147,7 @@ def test_pauses_grow(storage):
     job = study.ask(task="weigh")
     study.fail(job, "no")
     assert study.ask(task="weigh").number != job.number  # it is not its time yet
-    waiting = study.replica().waiting[job.number] - study.now()
+    waiting = study.replica().waiting[job.number] - boot_seconds()
     assert 95 < waiting <= 100
 
 
@@ -195,13 +196,113 @@ def test_a_job_without_lease_is_never_taken_away(storage, study):
     assert finish(study, job)
 
 
-def test_lost_jobs_fail_in_the_end(storage):
+def test_lost_jobs_are_held_in_the_end(storage):
+    """They are not learnt from, and wait for the user."""
     study = quick(storage=storage.open(), retries=1, pause=0.0)
     for attempt in (1, 2):
         assert study.ask(task="price", lease=1e-6).attempt == attempt
-    assert study.ask(task="price").number == 1
-    assert study.jobs[0].state == "failed"
+    other = study.ask(task="price")
+    assert other.number == 1
+    assert (study.jobs[0].state, study.jobs[0].cause) == ("held", "lost")
     assert "owner is gone" in study.jobs[0].reason
+    assert [job.number for job in study.optimizer.pending] == [1]
+    assert study.optimizer.observations.failed["price"] == 0
+    study.tell(other, {"f": 1.0})
+    for opened in (study, reopened(storage)):
+        assert opened.replica().held == {0}
+    with pytest.raises(cm.ResultError, match="is done, not held"):
+        study.release(1)
+    study.release(0)
+    job = reopened(storage).ask(task="price")
+    assert (job.number, job.attempt) == (0, 3)
+    assert study.tell(job, {"f": 2.0})
+    assert [record.values["f"] for record in reopened(storage).history] == [1.0, 2.0]
+
+
+def test_causes_other_than_the_input_are_not_learnt(storage):
+    study = quick(storage=storage.open(), retries=2, pause=0.0)
+    for attempt in (1, 2, 3):
+        job = study.ask(task="price")
+        assert (job.number, job.attempt) == (0, attempt)
+        study.fail(job, "no space left", cause="infrastructure")
+    assert (study.jobs[0].state, study.jobs[0].cause) == ("held", "infrastructure")
+    job = study.ask(task="price")
+    study.fail(job, "it took too long", cause="timeout")
+    assert (study.jobs[1].state, study.jobs[1].cause) == ("failed", "timeout")
+    assert reopened(storage).optimizer.observations.failed["price"] == 1
+    with pytest.raises(cm.ResultError, match="did you mean 'crashed'"):
+        study.fail(study.ask(task="price"), "no", cause="crash")
+
+
+def test_only_crashes_count_for_the_retries_of_a_task(storage):
+    """A task whose failures are retried: an attempt that was lost is not one of its tries."""
+    study = quick(storage=storage.open(), retries=1, pause=0.0)
+    assert study.ask(task="weigh", lease=1e-6).attempt == 1
+    for attempt in (2, 3):
+        job = study.ask(task="weigh")
+        assert (job.number, job.attempt) == (0, attempt)
+        study.fail(job, "it broke")
+    assert study.jobs[0].state == "failed"
+
+
+def test_a_failure_is_forgiven(storage):
+    """It is as if the job had never been: nothing is learnt, and nothing is counted."""
+    study = quick(storage=storage.open(), retries=0)
+    told = study.ask(task="price")
+    study.tell(told, {"f": 1.0})
+    job = study.ask(task="price")
+    study.fail(job, "the building lost power")
+    assert study.replica().ended["price"] == 2
+    study.forgive(job)
+    for opened in (study, reopened(storage, retries=0)):
+        assert opened.jobs[1].state == "withdrawn"
+        assert opened.replica().ended["price"] == 1
+        assert opened.optimizer.observations.failed_at == ()
+        assert opened.optimizer.observations.failed["price"] == 0
+        assert len(opened.optimizer.observations.outcomes.get("price", ())) <= 1
+    with pytest.raises(cm.ResultError, match="is withdrawn, not failed"):
+        study.forgive(job)
+    assert study.ask(task="price").number == 2
+
+
+def test_a_nan_that_is_forgiven_keeps_what_else_was_measured(storage):
+    problem = decoupled().coupled()
+    study = quick(problem, storage=storage.open())
+    job = study.ask()
+    names = [*study.problem.functions]
+    study.tell(job, {names[0]: 1.0, names[1]: float("nan")})
+    assert study.jobs[0].state == "failed"
+    study.forgive(job)
+    again = quick(problem, storage=storage.open())
+    assert [record.values for record in again.history] == [{names[0]: 1.0}]
+    assert again.optimizer.observations.failed_at == ()
+
+
+def test_a_former_owner_cannot_cancel_the_new_attempt(storage):
+    study = quick(storage=storage.open(), pause=0.0)
+    job = study.ask(task="price", lease=1e-6)
+    taken = reopened(storage).ask(task="price")
+    with pytest.raises(cm.ResultError, match="attempt 1 at job 0 is over"):
+        study.cancel(job)
+    assert study.jobs[0].state == "running"
+    assert study.tell(taken, {"f": 1.0})
+
+
+def test_a_job_of_another_study_is_refused_even_when_seeds_agree(storage):
+    """Both decide the same: only the study tells them apart."""
+    one, two = (quick(storage=storage.open(), name=name) for name in ("one", "two"))
+    first, second = one.ask(task="price"), two.ask(task="price")
+    assert first.params == second.params
+    with pytest.raises(cm.ResultError, match="does not belong to this study"):
+        two.tell(first, {"f": 1.0})
+    assert two.history == []
+
+
+def test_pauses_are_capped(storage):
+    study = quick(storage=storage.open(), pause=0.5, retries=5000)
+    assert study._store._pause(1) == 0.5
+    assert study._store._pause(3) == 2.0
+    assert study._store._pause(4000) == 600.0
 
 
 def test_cancelled_jobs_give_their_resources_back(storage, study):
@@ -337,6 +438,7 @@ def test_a_conflict_is_decided_again(storage, study, monkeypatch):
     def slow(*arguments):
         answer = decide(*arguments)
         if not taken:
+            other.enqueue("price", {"x": 0.1, "y": 0.5})  # nobody else decides meanwhile
             taken.append(other.ask(task="price"))
         return answer
 

@@ -1,6 +1,7 @@
 """A study that is closed and opened after every step suggests what one that is not suggests."""
 
 import math
+import sys
 
 import pytest
 from tests.run.cases import decoupled, values_of
@@ -136,7 +137,7 @@ def local_cost(params):
     return 1.0 + params["x"]
 
 
-def test_functions_that_cannot_be_imported_are_asked_for(tmp_path):
+def test_opening_a_storage_imports_nothing_that_it_names(tmp_path):
     url = f"sqlite:///{tmp_path / 'a.db'}"
     problem = decoupled(
         tasks={
@@ -146,6 +147,30 @@ def test_functions_that_cannot_be_imported_are_asked_for(tmp_path):
     )
     study = cm.Study(problem, url, acquisition="random")
     study.tell(study.ask(task="price"), {"f": 1.0})
-    with pytest.raises(cm.ProblemError, match="problem=problem"):
+    with pytest.raises(cm.ProblemError, match="would have to be imported: pass the problem"):
         cm.Study.load(url)
     assert len(cm.Study.load(url, problem=problem).history) == 1
+    with pytest.raises(cm.ProblemError, match="importing it failed"):
+        cm.Study.load(url, trust=True)
+
+
+def test_functions_of_a_storage_are_imported_if_it_is_trusted(tmp_path, monkeypatch):
+    """And only then does a module run that somebody else wrote into it."""
+    (tmp_path / "planted_module.py").write_text(
+        "from pathlib import Path\n"
+        "Path(__file__).with_name('it_ran').touch()\n"
+        "def cost(params):\n    return 2.0\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import planted_module
+
+    url, mark = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "it_ran"
+    tasks = {"price": cm.Task("f", cost=planted_module.cost), "weigh": cm.Task("c")}
+    cm.Study(decoupled(tasks=tasks, resources=None), url).ask()
+    del sys.modules["planted_module"]
+    mark.unlink()
+    with pytest.raises(cm.ProblemError, match="planted_module:cost"):
+        cm.Study.load(url)
+    assert not mark.exists()
+    assert cm.Study.load(url, trust=True).problem.tasks["price"].cost({}) == 2.0
+    assert mark.exists()

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.run.cases import check_books, quick, values_of
 
 import calamint as cm
+from calamint.run.jobs import CAUSES
 
 TASKS = st.sampled_from([None, "price", "weigh"])
 WHO = st.integers(0, 1)
@@ -73,13 +74,25 @@ class StudyMachine(RuleBasedStateMachine):
             pass
 
     @precondition(lambda self: self.held)
-    @rule(who=WHO, data=st.data())
-    def fail(self, who, data):
+    @rule(who=WHO, data=st.data(), cause=st.sampled_from(CAUSES))
+    def fail(self, who, data, cause):
         job = self.pick(data)
-        self.studies[who].fail(job, "no")
+        self.studies[who].fail(job, "no", cause)
         record = self.studies[who].jobs[job.number]
         if record.state == "failed":
             self.ended.add(job.number)
+            assert record.cause in ("crashed", "timeout")
+
+    @rule(who=WHO, forgive=st.booleans(), number=st.integers(0, 9))
+    def put_right(self, who, forgive, number):
+        """Release a job that is held, or forgive one that failed; others are refused."""
+        study = self.studies[who]
+        state = study.jobs[number].state if number < len(study.jobs) else "none"
+        try:
+            study.forgive(number) if forgive else study.release(number)
+            assert state == ("failed" if forgive else "held")
+        except cm.ResultError:
+            assert state != ("failed" if forgive else "held")
 
     @precondition(lambda self: self.held)
     @rule(who=WHO, data=st.data())
@@ -89,7 +102,8 @@ class StudyMachine(RuleBasedStateMachine):
         try:
             self.studies[who].cancel(job)
         except cm.ResultError:
-            assert record.state in ("done", "failed", "cancelled")
+            over = record.state in ("done", "failed", "cancelled", "withdrawn")
+            assert over or record.attempts != job.attempt
         else:
             self.ended.add(job.number)
 
@@ -106,8 +120,14 @@ class StudyMachine(RuleBasedStateMachine):
     def nothing_is_lost(self):
         if not hasattr(self, "studies"):
             return
+        jobs = self.studies[0].jobs
         for study in self.studies:
             assert [(r.params, r.values) for r in study.history] == self.told
+            # Only what may be the input's fault is learnt, and not if it was forgiven.
+            failed = [(job.task, job.params) for job in jobs if job.state == "failed"]
+            assert sorted(study.optimizer.observations.failed_at, key=repr) == sorted(
+                failed, key=repr
+            )
         lost = {j.number for j in self.studies[0].jobs if j.state == "failed"}
         self.ended |= lost
         check_books(self.path)

@@ -200,7 +200,7 @@ def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
         "import time\n\n\ndef f(params):\n    time.sleep(0.3)\n    return params['x']\n\n\n"
         "tasks = {'evaluate': f}\n"
     )
-    words = ["calamint", "run", "problem.toml", "--tasks", "work:tasks", "--evaluations"]
+    words = ["calamint", "run", "problem.toml", "--tasks", "work.py:tasks", "--evaluations"]
     process = subprocess.Popen(
         [*words, "500"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
     )

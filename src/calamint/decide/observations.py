@@ -148,6 +148,14 @@ class Observations:
         """A pending job will not be run."""
         return replace(self._end(job), design=self.design.cancel(job.task, job.number))
 
+    def hold(self, job: Suggestion) -> "Observations":
+        """A pending job is put aside."""
+        return self._end(job)
+
+    def release(self, job: Suggestion) -> "Observations":
+        """A job that was put aside is pending again."""
+        return replace(self, pending={**self.pending, job.number: job})
+
     def add(self, params: Params, point: Array, measured: Measured) -> "Observations":
         """Measurements that were not asked for."""
         return self._record(params, point, measured, None, None)

@@ -5,6 +5,7 @@ has been seen (`Observations`); and what survives between decisions (`State`).
 """
 
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Literal, final
@@ -27,6 +28,7 @@ from calamint.decide.state import State
 from calamint.errors import ModelError, ResultError
 from calamint.model import Model
 from calamint.problem import Problem
+from calamint.threads import synchronized
 
 
 @final
@@ -58,18 +60,9 @@ class Optimizer:
         retries: int = 2,
         threads: int | None = None,
     ) -> None:
-        self.settings = Settings.of(
-            acquisition=acquisition,
-            model=model,
-            seed=seed,
-            initial=initial,
-            delta=delta,
-            rationality=rationality,
-            fantasies=fantasies,
-            couple=couple,
-            retries=retries,
-            threads=threads,
-        )
+        given = dict(locals())
+        named = (each.name for each in fields(Settings))
+        self.settings = Settings.of(**{name: given[name] for name in named if name in given})
         self.problem = self.settings.applied(problem)
         self.settings.check(self.problem)
         self.clock = clock if clock is not None else Clock()
@@ -78,6 +71,7 @@ class Optimizer:
         self.decisions: list[Decision] = []
         self._failures: tuple[tuple[Suggestion, str], ...] = ()
         self._ended: dict[int, str] = {}
+        self._lock = threading.RLock()
 
     @staticmethod
     def with_settings(
@@ -85,8 +79,7 @@ class Optimizer:
     ) -> "Optimizer":
         """An optimiser with settings that exist, such as those of a study."""
         # Pauses are between attempts, which only studies have.
-        names = [each.name for each in fields(settings) if each.name != "pause"]
-        given = {name: getattr(settings, name) for name in names}
+        given = {e.name: getattr(settings, e.name) for e in fields(settings) if e.name != "pause"}
         return Optimizer(problem, clock=clock, **given)
 
     @property
@@ -111,6 +104,7 @@ class Optimizer:
 
     # -- asking -------------------------------------------------------------------------------
 
+    @synchronized
     def ask(self, resource: str | None = None, task: str | None = None) -> Suggestion | None:
         """Book the next job.
 
@@ -156,6 +150,7 @@ class Optimizer:
         times_blocked = self.observations.times_blocked
         return competing_tasks(self.problem.graph, free, times_blocked, resource, task)
 
+    @synchronized
     def confirm(self) -> Suggestion | None:
         """Book a job that measures the recommended input, by a task that has not measured it.
 
@@ -214,6 +209,7 @@ class Optimizer:
         )
         return state, *selected.as_job(number, self.problem.space, competing[selected.task])
 
+    @synchronized
     def book(
         self,
         state: State,
@@ -237,6 +233,7 @@ class Optimizer:
 
     # -- telling ------------------------------------------------------------------------------
 
+    @synchronized
     def tell(
         self, suggestion: Suggestion, values: Mapping[str, Value], seconds: float | None = None
     ) -> None:
@@ -264,6 +261,7 @@ class Optimizer:
         else:
             self.observations = self.observations.work(job)
 
+    @synchronized
     def fail(self, suggestion: Suggestion, reason: str) -> None:
         """Report that a job ended without a result; its resources are free again.
 
@@ -284,6 +282,7 @@ class Optimizer:
         self._failures = (*self._failures, (job, reason))
         self.observations = self.observations.fail(self.problem, job, self.settings.retries)
 
+    @synchronized
     def cancel(self, suggestion: Suggestion) -> None:
         """Cancel a job; its resources are free again.
 
@@ -297,6 +296,7 @@ class Optimizer:
         self.observations = self.observations.cancel(job)
         self._ended = {**self._ended, job.number: "cancelled"}
 
+    @synchronized
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Add measurements that were not asked for.
 

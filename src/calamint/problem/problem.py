@@ -191,11 +191,20 @@ class Problem:
         return spec.to_content(self)
 
     @staticmethod
-    def from_content(content: Mapping[str, Any]) -> "Problem":
-        """The problem that a spec states, given as a dict."""
+    def from_content(
+        content: Mapping[str, Any], like: "Problem | None" = None, trust: bool = False
+    ) -> "Problem":
+        """The problem that a spec states, given as a dict.
+
+        Args:
+            content: What `to_content` returned.
+            like: A problem whose functions may be used where the spec names them.
+            trust: Whether other functions may be imported, which runs code.
+        """
         from calamint.problem import spec
 
-        return Problem(**spec.from_content(content))
+        functions = {} if like is None else spec.functions_of(like)
+        return Problem(**spec.from_content(content, functions, trust))
 
 
 def _only_place(tasks: object) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 Reading returns the arguments that `Problem` is made with.
 
-A function in `known` or `cost` is written as "module:function" and imported when it is read.
+A function in `known` or `cost` is written as "module:function", or "file.py:function", and imported
+when it is read.
 """
 
 import json
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
-from calamint.problem.imports import imported
+from calamint.problem.imports import imported, name_of
 from calamint.problem.parameters import Choice, Integer, Parameter, Real
 from calamint.problem.tasks import Task
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from calamint.problem.problem import Problem
 
 Arguments = dict[str, Any]
+# Finds a function by its path, "module:function", for a field of the spec.
+Find = Callable[[str, str], Callable[..., Any]]
 
 _Reals = Annotated[list[float], Field(min_length=2, max_length=2)]
 _Integers = Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -103,7 +106,8 @@ def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _read(content: object) -> Arguments:
+def _read(content: object, find: Find | None = None) -> Arguments:
+    find = find or _import
     if not isinstance(content, dict):
         raise ProblemError(f"the spec is {content!r}: write a table with space and minimize.")
     try:
@@ -116,12 +120,10 @@ def _read(content: object) -> Arguments:
         "minimize": spec.minimize,
         "maximize": spec.maximize,
         "constraints": spec.constraints or (),
-        "known": {
-            name: _import(path, f"known.{name}") for name, path in (spec.known or {}).items()
-        },
+        "known": {name: find(path, f"known.{name}") for name, path in (spec.known or {}).items()},
         "tasks": None
         if tasks is None
-        else {name: _read_task(name, entry) for name, entry in tasks.items()},
+        else {name: _read_task(name, entry, find) for name, entry in tasks.items()},
         "resources": spec.resources,
     }
 
@@ -145,10 +147,10 @@ def _read_parameter(name: str, entry: ParameterSpec) -> Parameter:
         raise ProblemError(f"space.{name}: {error}") from None
 
 
-def _read_task(name: str, entry: TaskSpec) -> Task:
+def _read_task(name: str, entry: TaskSpec, find: Find) -> Task:
     cost: Any = 1.0 if entry.cost is None else entry.cost
     if isinstance(cost, str) and ":" in cost:
-        cost = _import(cost, f"tasks.{name}.cost")
+        cost = find(cost, f"tasks.{name}.cost")
     try:
         failures: Any = entry.failures or "model"
         return Task(entry.measures, entry.runs_on, cost, entry.command, failures)
@@ -158,11 +160,31 @@ def _read_task(name: str, entry: TaskSpec) -> Task:
 
 def to_content(problem: "Problem") -> dict[str, Any]:
     """The spec as a dict; functions that cannot be imported are named all the same."""
-    return _write(problem, lambda function, field: _name(function))  # noqa: ARG005
+    return _write(problem, lambda function, field: name_of(function))  # noqa: ARG005
 
 
-def from_content(content: Mapping[str, Any]) -> Arguments:
-    return _read(dict(content))
+def from_content(
+    content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]], trust: bool
+) -> Arguments:
+    """Functions are those that are given, by their paths; others are imported only with trust."""
+
+    def find(path: str, field: str) -> Callable[..., Any]:
+        if path in functions:
+            return functions[path]
+        if not trust:
+            raise ProblemError(
+                f"{field} is {path!r}, which would have to be imported: pass the problem, or"
+                " trust=True (--trust on the command line) if you trust who wrote this storage."
+            )
+        return _import(path, field)
+
+    return _read(dict(content), find)
+
+
+def functions_of(problem: "Problem") -> dict[str, Callable[..., Any]]:
+    """The functions that a problem was given, by their paths."""
+    costs = [task.cost for task in problem.tasks.values() if callable(task.cost)]
+    return {name_of(function): function for function in (*problem.known.values(), *costs)}
 
 
 def _write(
@@ -230,12 +252,8 @@ def _import(path: str, field: str) -> Callable[..., Any]:
     return found
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-
-
 def _path(function: Callable[..., Any], field: str) -> str:
-    path = _name(function)
+    path = name_of(function)
     try:
         named = not path.startswith("__main__") and _import(path, field) == function
     except ProblemError:

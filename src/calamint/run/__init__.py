@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from calamint.run.study import Study
     from calamint.run.summary import Summary, summarise
     from calamint.run.tables import columns_of, read_text, write_csv
+    from calamint.run.view import StudyView
 
 __all__ = [
     "REVISION",
@@ -27,6 +28,7 @@ __all__ = [
     "RunReport",
     "Simulated",
     "Study",
+    "StudyView",
     "Summary",
     "Watcher",
     "columns_of",
@@ -49,5 +51,6 @@ __getattr__, __dir__ = lazy_exports(
         "study": ("Study",),
         "summary": ("Summary", "summarise"),
         "tables": ("columns_of", "read_text", "write_csv"),
+        "view": ("StudyView",),
     },
 )

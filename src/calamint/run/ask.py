@@ -1,20 +1,20 @@
 """The next job of a study: one that waits, or one that is decided now; booked before it is
 answered.
 
-Others may book, or change the problem, while a decision is made. Then it is made again, knowing
-that.
+One process decides at a time; others wait, and go on with what is left. They may still book jobs
+that wait, or change the problem, while a decision is made. Then it is made again, knowing that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
 from calamint.checks import finite
-from calamint.decide import Suggestion, available_resources
+from calamint.decide import Decision, State, Suggestion, available_resources
 from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
-from calamint.run.store import Store, owner
+from calamint.run.store import Store, Turn, owner
 
 
 @final
@@ -29,6 +29,7 @@ class Request:
         bits: Nothing that yields less is booked: `ExhaustedError` is raised.
         decide: Without it, only jobs that wait are started.
         confirm: Measure the recommended input where it was not measured, if something is missing.
+        alive: Attempts (job, attempt) that are not lost, whatever their leases say.
     """
 
     resource: str | None = None
@@ -37,34 +38,61 @@ class Request:
     bits: float | None = None
     decide: bool = True
     confirm: bool = False
+    alive: Collection[tuple[int, int]] = ()
 
 
-def next_job(store: Store, replica: Replica, request: Request) -> Job | None:
+def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Job | None:
     """The next job, with its resources booked; None while nothing can start."""
-    while True:
-        replica.sync()
-        if replica.open and store.reap():
+    ours = False
+    try:
+        while True:
             replica.sync()
-        optimizer, free = replica.optimizer, replica.free
-        competing = optimizer.competing(free, request.resource, request.task)
-        job = _start_waiting(store, replica, request, free)
-        if job is not None or not competing or not request.decide:
-            return job
-        confirmation = optimizer.decide_confirmation(free) if request.confirm else None
-        if confirmation == "wait":
-            if replica.open:
-                return None  # what is left of the budget is for it
-            confirmation = None
-        state, suggestion, decision = confirmation or optimizer.decide(competing)
-        expected = sum(suggestion.bits.values())
-        if request.bits is not None and suggestion.bits and expected < request.bits:
-            raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
-        contested = free if request.task is None and confirmation is None else None
-        full = state.full if decision.update == "full" else None
-        revision = replica.revision
-        if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
-            replica.decided(suggestion.number, state)
-            return _job(suggestion, 1, suggestion.resources)
+            if replica.open and store.reap(request.alive):
+                replica.sync()
+            optimizer, free = replica.optimizer, replica.free
+            competing = optimizer.competing(free, request.resource, request.task)
+            job = _start_waiting(store, replica, request, free)
+            if job is not None or not competing or not request.decide:
+                return job
+            if not ours:
+                # Whoever had the turn before may have changed what is known.
+                ours = turn.take()
+                continue
+            with turn.kept():
+                made = _decide(replica, request, free, competing)
+            if made is None:
+                return None
+            state, suggestion, decision, contested = made
+            full = state.full if decision.update == "full" else None
+            revision = replica.revision
+            if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
+                ours = False  # it ended with the booking
+                replica.decided(suggestion.number, state)
+                return _job(replica, suggestion, 1, suggestion.resources)
+    finally:
+        if ours:
+            turn.give_up()
+
+
+def _decide(
+    replica: Replica,
+    request: Request,
+    free: Mapping[str, int],
+    competing: Mapping[str, tuple[str, ...]],
+) -> tuple[State, Suggestion, Decision, Mapping[str, int] | None] | None:
+    """A decision, and what was free if tasks competed; None while a confirmation is under way."""
+    optimizer = replica.optimizer
+    confirmation = optimizer.decide_confirmation(free) if request.confirm else None
+    if confirmation == "wait":
+        if replica.open:
+            return None  # what is left of the budget is for it
+        confirmation = None
+    state, suggestion, decision = confirmation or optimizer.decide(competing)
+    expected = sum(suggestion.bits.values())
+    if request.bits is not None and suggestion.bits and expected < request.bits:
+        raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
+    contested = free if request.task is None and confirmation is None else None
+    return state, suggestion, decision, contested
 
 
 def _start_waiting(
@@ -73,20 +101,27 @@ def _start_waiting(
     """A job that was enqueued, or is to be tried again, if its time has come."""
     for number, not_before in sorted(replica.waiting.items()):
         task = replica.jobs[number].task
-        if not_before > replica.now() or request.task not in (None, task):
+        if not_before > replica.lease_clock.now() or request.task not in (None, task):
             continue
         place = available_resources(replica.problem.graph, task, free, request.resource)
         if place is None:
             continue
         attempt = store.start(number, place, replica.revision, owner(), request.lease)
         if attempt is not None:
-            return _job(replica.jobs[number], attempt, place)
+            return _job(replica, replica.jobs[number], attempt, place)
     return None
 
 
-def _job(made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
-    booked = replace(made, resources=resources)
-    return Job(made.number, made.task, dict(made.params), resources, attempt, suggestion=booked)
+def _job(replica: Replica, made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:
+    return Job(
+        made.number,
+        made.task,
+        dict(made.params),
+        resources,
+        attempt,
+        suggestion=replace(made, resources=resources),
+        study=replica.uid,
+    )
 
 
 def check_lease(lease: object) -> None:

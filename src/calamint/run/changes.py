@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from calamint.checks import shown
-from calamint.errors import ProblemError
+from calamint.errors import ProblemError, StorageError
 from calamint.problem import Choice, Parameter, Problem
+from calamint.run.replay import Replica
+from calamint.run.store import Store
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "") -> list[str]:
@@ -73,3 +75,19 @@ def _wider(old: Parameter, new: Parameter) -> bool:
         return both and json.dumps(new.options[: len(old.options)]) == json.dumps(old.options)  # type: ignore[union-attr]
     same = type(old) is type(new) and old.log == new.log
     return same and new.low <= old.low and new.high >= old.high
+
+
+def change_problem(store: Store, replica: Replica, problem: Problem) -> list[str]:
+    """Extend the problem of a study; what changed, which is also recorded."""
+    changed = allowed_changes(replica.problem, problem)
+    if not changed:
+        return []
+    # The history must replay under the new problem before anything is changed.
+    replica.under(problem).sync()
+    revision = store.change(problem, replica.revision, changed)
+    if revision is None:
+        raise StorageError(
+            f"study {replica.name!r} was changed meanwhile: open it again, and compare."
+        )
+    replica.restart(problem, revision)
+    return changed

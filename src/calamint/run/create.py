@@ -1,5 +1,6 @@
 """Creating a study, or opening the one that exists; refusing to open it as something else."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -70,6 +71,7 @@ def _create(
         connection.execute(
             insert(schema.studies).values(
                 name=name,
+                uid=secrets.token_hex(16),
                 created=now,
                 problem=problem.to_content(),
                 settings=settings.to_json(),

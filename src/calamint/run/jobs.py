@@ -6,8 +6,11 @@ from typing import Any, Literal, final
 from calamint.decide import Suggestion
 from calamint.problem import Params
 
-JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
-OPEN: tuple[JobState, ...] = ("waiting", "running")
+JobState = Literal["waiting", "running", "held", "done", "failed", "cancelled", "withdrawn"]
+OPEN: tuple[JobState, ...] = ("waiting", "running", "held")
+# Why an attempt ended without a result. Only the first two can be a property of the input.
+Cause = Literal["crashed", "timeout", "refused", "lost", "infrastructure"]
+CAUSES: tuple[Cause, ...] = ("crashed", "timeout", "refused", "lost", "infrastructure")
 
 
 @final
@@ -16,6 +19,7 @@ class Job:
     """An attempt at one task at one input, with its resources booked, and why.
 
     attempt  the first is 1
+    study    what no other study has
     bits, cost, scores, update, decision_seconds, warnings  as in `Suggestion`; an enqueued job has
     none
     """
@@ -26,6 +30,7 @@ class Job:
     resources: tuple[str, ...]
     attempt: int = 1
     suggestion: Suggestion = field(repr=False, compare=False, kw_only=True)
+    study: str = field(default="", repr=False, kw_only=True)
 
     def __hash__(self) -> int:
         return hash((self.number, self.attempt))
@@ -67,11 +72,12 @@ class AttemptRecord:
     Attributes:
         job: The number of its job.
         number: Which attempt at that job it is; the first is 1.
-        owner: The process that runs it: host, process id, and when that was started.
+        owner: The process that runs it: host, process id, when that was started, the boot of the
+            machine, and the namespace of the process id.
         resources: What it occupies.
         started: When it started.
         heartbeat: When its lease was last renewed.
-        lease_until: When its lease runs out; None if it has none.
+        lease: How many seconds a renewal is good for; None if it has no lease.
     """
 
     job: int
@@ -80,7 +86,7 @@ class AttemptRecord:
     resources: tuple[str, ...]
     started: float
     heartbeat: float
-    lease_until: float | None
+    lease: float | None
 
 
 @final
@@ -90,6 +96,8 @@ class JobRecord:
 
     Attributes:
         seconds: How long it ran.
+        cause: If it failed or is held: "crashed", "timeout", "refused", "lost", "infrastructure".
+        reason: What was said about it.
         update: How it was decided; warnings: what went wrong meanwhile.
     """
 
@@ -102,6 +110,7 @@ class JobRecord:
     created: float
     ended: float | None
     seconds: float | None
+    cause: Cause | None
     reason: str | None
     bits: dict[str, float]
     predicted_cost: float | None

@@ -1,16 +1,14 @@
 """Running a study: as soon as a job ends, the next one is decided and started."""
 
 import logging
-import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from calamint.checks import check_integer, finite
+from calamint.checks import check_integer, shown
 from calamint.decide import Recommendation, VirtualClock, tasks_to_measure_all
 from calamint.errors import (
     CalamintError,
@@ -21,10 +19,13 @@ from calamint.errors import (
     TaskError,
 )
 from calamint.run.ask import Request, check_lease
+from calamint.run.budget import Budget
 from calamint.run.execute import Executor, JobResult, Local, Tasks, parse_tasks
 from calamint.run.jobs import Job
+from calamint.run.outcomes import SameCrash, broken, jobs_of_others, named
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
-from calamint.run.replay import Replica
+from calamint.run.signals import heartbeats, interrupts
+from calamint.run.spool import folder_name, remove_result
 
 if TYPE_CHECKING:
     from calamint.run.study import Study
@@ -36,6 +37,8 @@ LOG.addHandler(logging.NullHandler())
 LEASE = 30.0
 # How long to wait for a job before looking at anything else.
 _LOOK = 0.25
+# How long a storage that cannot be written is waited for, and between attempts.
+_PATIENCE, _AGAIN = 3600.0, 1.0
 
 
 @final
@@ -54,31 +57,23 @@ class Loop:
         executor: Executor | None,
         watch: Watcher | None,
         lease: float,
+        keep_going: bool,
     ) -> None:
         check_lease(lease)
         self.study, self.watch = study, watch
         # Virtual time passes in leaps, and nobody beats meanwhile.
-        self.lease = 1e12 if isinstance(study.clock, VirtualClock) else lease
-        self.evaluations = (
-            None if evaluations is None else check_integer(evaluations, "evaluations", 1)
-        )
-        self.limits = {
-            name: _positive(value, name)
-            for name, value in (("seconds", seconds), ("cost", cost), ("bits", bits))
-        }
-        if self.evaluations is None and all(value is None for value in self.limits.values()):
-            raise ProblemError(
-                "no budget is given: write evaluations=, seconds=, cost= or bits=, or several."
-            )
-        # Jobs that are kept for confirming the recommendation.
-        self.reserve = check_integer(confirm, "confirm", 0) * tasks_to_measure_all(study.problem)
+        self.virtual = isinstance(study.clock, VirtualClock)
+        self.lease = 1e12 if self.virtual else lease
+        reserve = check_integer(confirm, "confirm", 0) * tasks_to_measure_all(study.problem)
+        self.budget = Budget(evaluations, seconds, cost, bits, reserve)
         if executor is not None and not isinstance(executor, Executor):
             raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
         self.functions = parse_tasks(study.problem.tasks, tasks)
         path = study.database.path
         folder = None if path is None else Path(f"{path}.jobs")
-        self.executor.prepare(self.functions, folder, folder_name(study))
+        uid = study.replica().uid
+        self.executor.prepare(self.functions, folder, folder_name(study), uid)
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None
@@ -90,35 +85,61 @@ class Loop:
         self._failure: str | None = None
         self._waited = False
         self._exhausted = False
+        self._machine_row = 0  # attempts in a row that failed for this machine's sake
         self._lost: list[Job] = []
+        # Results that wait for the storage, since when it cannot be written, and when to try again.
+        self._unstored: list[JobResult] = []
+        self._unwritable: tuple[float, float] | None = None
+        self._mistake: TaskError | None = None
+        worked = {record.task for record in study.history if record.task is not None}
+        self._same_crash = None if keep_going else SameCrash(worked)
 
     def run(self) -> RunReport:
         study = self.study
-        self.began = study.now()
+        self.began = study.clock.now()
         replica = study.replica()
         self._decision_seconds = replica.decision_seconds
         self.resumed = sum(replica.ended.values())
         if self.resumed:
             self._say(f"Study {study.name!r} goes on after {self.resumed} evaluations.")
-        with self._interrupts(), self._heartbeats():
+        beats = nullcontext() if self.virtual else heartbeats(self.lease / 3, self._beat)
+        with interrupts(self._pressed), beats:
             try:
+                self._take_spooled()
                 while self._step():
                     pass
-                self._recommend()
-                self._look()
             finally:
                 self.executor.close()
                 for job in list(self.running):
                     self._give_up(job)
+            if self._mistake is not None:
+                raise self._mistake
+            self._recommend()
+            self._look()
         assert self.stopped is not None
         return RunReport(
             self.stopped,
             self._done,
             self._failed,
-            study.now() - self.began,
+            self._elapsed(),
             study.replica().decision_seconds - self._decision_seconds,
             len(study.replica().open),
+            len(study.replica().held),
         )
+
+    def _elapsed(self) -> float:
+        """By a clock that cannot be set."""
+        return self.study.clock.now() - self.began
+
+    def _beat(self) -> None:
+        self._lost = self.study.renew(list(self.running), self.lease)
+
+    def _pressed(self, presses: int) -> None:
+        self._presses = presses
+        if presses == 1:
+            self._say("No more jobs are started. Press Ctrl-C again to end those that run.")
+        else:
+            self._say("Ending the jobs that run.")
 
     def _step(self) -> bool:
         """Start what can be started, then wait for something to end; False when all is over."""
@@ -126,51 +147,125 @@ class Loop:
             if job in self.running:  # somebody else has it now
                 self.executor.stop(job)
         self._lost = []
-        self._fill()
-        if not self.running and self.stopped is not None:
+        if self._is_writable():
+            self._store_results()
+        if self._is_writable():
+            self._attempt(self._fill)
+        if not self.running and not self._unstored and self.stopped is not None:
             return False
         if self._presses > 1:
+            if self._unstored and not self.running:
+                self._leave_results()
+                return False
             for job in list(self.running):
                 self.executor.stop(job)
-        self._recommend()
-        self._look()
-        for outcome in self.executor.wait(_LOOK):
-            self._end(outcome)
+        self._attempt(self._recommend)
+        self._attempt(self._look)
+        self._unstored += self.executor.wait(_LOOK)
         return True
+
+    # -- a storage that cannot be written for a while ---------------------------------------------
+
+    def _is_writable(self) -> bool:
+        """As far as is known: it is tried again after a pause."""
+        return self._unwritable is None or time.monotonic() >= self._unwritable[1]
+
+    def _attempt(self, action: Callable[[], object]) -> bool:
+        """Whether it was done; if the storage cannot be used for a moment, it is not."""
+        try:
+            action()
+        except StorageError as error:
+            if not error.transient or self.virtual:
+                raise
+            now = time.monotonic()
+            since = now if self._unwritable is None else self._unwritable[0]
+            if now - since > _PATIENCE:
+                raise
+            if self._unwritable is None:
+                self._say(f"{error} Trying again until it works; results are kept meanwhile.")
+            self._unwritable = since, now + _AGAIN
+            return False
+        return True
+
+    def _store_results(self) -> None:
+        """Store what has ended, oldest first, until the storage cannot be written."""
+        while self._unstored:
+            if not self._attempt(partial(self._end, self._unstored[0])):
+                return
+            self._unstored.pop(0)
+            if self._unwritable is not None:
+                self._say("The storage can be written again: nothing was lost.")
+                self._unwritable = None
+
+    def _leave_results(self) -> None:
+        for result in self._unstored:
+            self._say(
+                f"The result of job {result.job.number} could not be stored; it is"
+                + (f" in {result.spooled}, for the next run." if result.spooled else " lost.")
+            )
+        self.stopped = "interrupted"
+
+    def _take_spooled(self) -> None:
+        """Results that an earlier run did not live to store."""
+        for found in self.executor.spooled():
+            replica = self.study.replica()
+            if found.job not in replica.jobs:
+                continue
+            job = replica.attempt(found.job, found.attempt)
+            try:
+                if found.error is None:
+                    measures = self.study.problem.tasks[job.task].measures
+                    self.study.tell(job, named(found.values, measures))
+                else:
+                    self.study.fail(job, found.error, found.cause or "crashed")
+                self._say(f"Job {job.number} had ended before its result was stored: it is now.")
+                self._news = True
+            except ResultError as refused:
+                LOG.info("a result of job %d was not taken: %s", job.number, refused)
+            remove_result(found.file)
+
+    # -- jobs --------------------------------------------------------------------------------------
 
     def _recommend(self) -> None:
         if self._news and self.watch is not None and self.study.history:
-            self._news = False
             self.best = self.study.recommend()
+            self._news = False
 
     def _fill(self) -> None:
         """Start jobs while there is room, and say whether that is all."""
-        while self._presses == 0:
+        while self._presses == 0 and self._mistake is None:
             replica = self.study.replica()
-            if len(replica.open) > len(self.running) and self.study.reap():
+            if len(replica.open) > len(self.running) and self.study.reap(self.running):
                 replica = self.study.replica()
             pending = {job.number for job in replica.optimizer.pending}
-            self.stopped = self._spent(
-                replica, pending & {number for number, _ in list(replica.open)}
-            )
+            under_way = pending & {number for number, _ in list(replica.open)}
+            elapsed = self._elapsed()
+            before = self.stopped
+            self.stopped = self.budget.spent(replica, under_way, elapsed)
+            if self.stopped is None and before == "bits":
+                self.stopped = "bits"
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
-            reason = self._spent(replica, pending)
-            bits = self.limits["bits"]
-            confirm = self._exhausted or self._is_reserved(replica, pending)
-            if self._exhausted and self.reserve <= 0 and reason is None:
+            reason = self.budget.spent(replica, pending, elapsed)
+            each = self._job_seconds / self._done if self._done else None
+            confirm = self._exhausted or self.budget.is_reserved(replica, pending, elapsed, each)
+            if self._exhausted and self.budget.reserve <= 0 and reason is None:
                 reason = "bits"
-            request = Request(None, None, self.lease, bits, reason is None, confirm)
+            alive = {(job.number, job.attempt) for job in self.running}
+            request = Request(
+                None, None, self.lease, self.budget.bits, reason is None, confirm, alive
+            )
             try:
                 job = self.study.request(request)
             except ExhaustedError:
-                if self.reserve and not self._exhausted:
+                if self.budget.reserve and not self._exhausted:
                     self._exhausted = True
                     continue
                 job, reason = None, "bits"
             if job is None:
-                paused = any(moment > self.study.now() for moment in list(replica.waiting.values()))
+                now = replica.lease_clock.now()
+                paused = any(moment > now for moment in list(replica.waiting.values()))
                 if reason is not None and not paused:
                     self.stopped = reason
                 elif not self.running and replica.open and not self._waited:
@@ -178,27 +273,9 @@ class Loop:
                     self._say("All that could be used is held by others: waiting for them.")
                 return
             if self._exhausted:
-                self.reserve -= 1
+                self.budget.reserve -= 1
             self._start(job)
         self.stopped = "interrupted"
-
-    def _is_reserved(self, replica: Replica, pending: Collection[int]) -> bool:
-        """Whether what is left of any budget is kept for confirming the recommendation."""
-        ended, reserve = sum(replica.ended.values()), self.reserve
-        if not reserve or not ended:
-            return False
-        if self.evaluations is not None and self.evaluations - ended - len(pending) <= reserve:
-            return True
-        cost, seconds = self.limits["cost"], self.limits["seconds"]
-        if cost is not None:
-            under_way = sum(replica.jobs[number].cost for number in pending)
-            if cost - replica.spent - under_way <= reserve * replica.spent / ended:
-                return True
-        if seconds is None or not self._done:
-            return False
-        # They run one after another, however many run at once before.
-        left = seconds - (self.study.now() - self.began)
-        return left <= reserve * self._job_seconds / self._done
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:
@@ -211,55 +288,73 @@ class Loop:
         if self.watch is not None:
             self.watch.started(self._progress(), job)
 
-    def _spent(self, replica: Replica, under_way: Collection[int]) -> Stop | None:
-        """Which budget is used up by what has ended and by the jobs under way."""
-        made = sum(replica.ended.values()) + len(under_way)
-        if self.evaluations is not None and made >= self.evaluations:
-            return "evaluations"
-        most = self.limits["seconds"]
-        if most is not None and self.study.now() - self.began >= most:
-            return "seconds"
-        most = self.limits["cost"]
-        cost = sum(replica.jobs[number].cost for number in under_way)
-        if most is not None and replica.spent + cost >= most:
-            return "cost"
-        return "bits" if self.stopped == "bits" else None
-
     def _end(self, outcome: JobResult) -> None:
+        """Store how a job ended."""
         job = outcome.job
-        if self.running.pop(job, None) is None:
+        if job not in self.running:
             return  # given up before
         if outcome.unloadable is not None:
-            self._patiently(lambda: self.study.cancel(job))
-            raise TaskError(f"task {job.task!r} cannot be run: {outcome.unloadable}.")
-        if self._presses > 1 and outcome.error is not None:
-            self._give_up(job)
-            return
-        error = outcome.error
-        failure = error
+            self.study.cancel(job)
+            self._stop(f"task {job.task!r} cannot be run: {outcome.unloadable}.")
+        elif outcome.error is not None and outcome.cause is None:
+            self._give_up(job)  # it was cancelled here
+        else:
+            self._ended(job, outcome)
+        self.running.pop(job, None)
+        if outcome.spooled is not None:
+            remove_result(outcome.spooled)
+
+    def _ended(self, job: Job, outcome: JobResult) -> None:
+        error, cause, failure = outcome.error, outcome.cause, outcome.error
+        values: Any = None
         if error is None:
+            values = named(outcome.values, self.study.problem.tasks[job.task].measures)
             try:
-                values = _named(outcome.values, self.study.problem.tasks[job.task].measures)
-                self._patiently(lambda: self.study.tell(job, values, outcome.seconds))
-                failure = _broken(values)
+                self.study.tell(job, values, outcome.seconds)
+                failure = broken(values)
             except ResultError as refused:
-                failure = error = f"its result was refused: {refused}"
+                error = failure = str(refused)
+                cause = "refused"
         if error is not None:
             try:
-                self._patiently(lambda: self.study.fail(job, error))
+                self.study.fail(job, error, cause or "crashed")
             except ResultError:
                 LOG.info("job %d had ended before", job.number)
-        if failure is not None:
-            self._failed += 1
-            self._failure = failure
+        if cause == "refused":
+            what = "nothing that can be read" if outcome.values is None else shown(outcome.values)
+            again = f"job {job.number} waits to be run again"
+            self._stop(f"task {job.task!r} returned {what}: {str(error).rstrip('.')}; {again}.")
         LOG.info("job %d ended: %s", job.number, failure or outcome.values)
-        self._done += 1
-        self._job_seconds += outcome.seconds
-        self._news = True
-        if self.watch is not None:
-            self.watch.ended(
-                self._progress(), JobResult(job, outcome.values, failure, None, outcome.seconds)
+        alike = self._same_crash.seen(outcome) if self._same_crash is not None else None
+        if alike is not None:
+            self._stop(
+                f"{alike}. Take these failures back with forgive() if the inputs are not to blame;"
+                " go on with keep_going=True (--keep-going) if they are."
             )
+        if failure is not None:
+            self._failure = failure
+        self._machine_row = self._machine_row + 1 if cause == "infrastructure" else 0
+        if cause in (None, "crashed", "timeout"):
+            self._failed += failure is not None
+            self._done += 1
+            self._job_seconds += outcome.seconds
+            self._news = True
+        elif self._machine_row > self.study.settings.retries and self._is_held(job):
+            self._stop(f"job {job.number} is held, as this machine cannot run it: {error}.")
+        if self.watch is not None:
+            told = JobResult(job, outcome.values, failure, None, outcome.seconds, cause)
+            watch = self.watch
+            self._attempt(lambda: watch.ended(self._progress(), told))
+
+    def _is_held(self, job: Job) -> bool:
+        return job.number in self.study.replica().held
+
+    def _stop(self, sentence: str) -> None:
+        """Start no more jobs: what runs may end, then this is raised."""
+        if self._mistake is None:
+            self._mistake = TaskError(sentence)
+            if self.running and self.watch is not None:
+                self._say(f"{sentence} No more jobs are started.")
 
     def _give_up(self, job: Job) -> None:
         """A job will not end here: another run may decide otherwise."""
@@ -269,20 +364,10 @@ class Loop:
         except CalamintError as error:
             LOG.info("job %d was not cancelled: %s", job.number, error)
 
-    def _patiently(self, write: Callable[[], object]) -> None:
-        """A result that cost hours is not given up because the disk is full for a moment."""
-        for pause in (0.5, 1.0, 2.0, 4.0):
-            try:
-                write()
-                return
-            except StorageError as error:
-                self._say(f"{error} Trying again in {pause:g} s.")
-                time.sleep(pause)
-        write()
+    # -- what watchers see -------------------------------------------------------------------------
 
     def _progress(self) -> Progress:
         replica = self.study.replica()
-        seconds = self.study.now() - self.began
         return Progress(
             self.study.name,
             dict(self.running),
@@ -290,24 +375,14 @@ class Loop:
             dict(replica.ended),
             self._failed,
             self._failure,
-            self._others(replica),
-            self.evaluations,
+            jobs_of_others(replica, self.running),
+            self.budget.evaluations,
             self.best,
             self.last,
-            seconds,
+            self._elapsed(),
             replica.decision_seconds - self._decision_seconds,
             self.resumed,
         )
-
-    def _others(self, replica: Replica) -> dict[str, list[str]]:
-        """What other processes run on each resource."""
-        own = {(job.number, job.attempt) for job in self.running}
-        found: dict[str, list[str]] = {}
-        for (number, attempt), resources in list(replica.open.items()):
-            if (number, attempt) not in own:
-                for resource in resources:
-                    found.setdefault(resource, []).append(f"{replica.jobs[number].task} {number}")
-        return found
 
     def _look(self) -> None:
         if self.watch is not None:
@@ -317,76 +392,3 @@ class Loop:
         LOG.info("%s", sentence)
         if self.watch is not None:
             self.watch.message(sentence)
-
-    @contextmanager
-    def _interrupts(self) -> Iterator[None]:
-        """The first Ctrl-C lets running jobs end, the second ends them."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def pressed(number: int, frame: object) -> None:  # noqa: ARG001
-            self._presses += 1
-            if self._presses == 1:
-                self._say("No more jobs are started. Press Ctrl-C again to end those that run.")
-            else:
-                self._say("Ending the jobs that run.")
-                signal.signal(signal.SIGINT, before)  # a third one ends everything
-
-        before = signal.signal(signal.SIGINT, pressed)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-    @contextmanager
-    def _heartbeats(self) -> Iterator[None]:
-        """Renew the leases of running jobs, also while a decision is being made."""
-        if isinstance(self.study.clock, VirtualClock):
-            yield
-            return
-        over = threading.Event()
-
-        def beat() -> None:
-            while not over.wait(self.lease / 3):
-                try:
-                    self._lost = self.study.renew(list(self.running), self.lease)
-                except StorageError as error:
-                    LOG.warning("a heartbeat failed: %s", error)
-
-        thread = threading.Thread(target=beat, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-
-def folder_name(study: "Study") -> str:
-    """Of the folder for the files of a study's jobs; no two studies share it."""
-    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in study.name)
-    return safe if safe == study.name else f"{safe}~{study.replica().study}"
-
-
-def _positive(value: object, name: str) -> float | None:
-    number = finite(value)
-    if value is not None and (number is None or number <= 0):
-        raise ProblemError(f"{name} is {value!r}: write a positive number.")
-    return number if value is not None else None
-
-
-def _named(values: Any, measures: tuple[str, ...]) -> Any:
-    """A plain number is the value of the only function."""
-    if not isinstance(values, Mapping) and len(measures) == 1:
-        return {measures[0]: values}
-    return values
-
-
-def _broken(values: Mapping[str, Any]) -> str | None:
-    """Why a result counts as a failure, though it was told."""
-    for name, value in values.items():
-        number = value[0] if isinstance(value, list | tuple) and value else value
-        if number is None or (isinstance(number, float) and not math.isfinite(number)):
-            return f"{name} is {number}"
-    return None

@@ -79,6 +79,7 @@ class RunReport:
         seconds: How long it took.
         decision_seconds: How much of that was spent on decisions.
         elsewhere: The number of jobs that other processes were still running.
+        held: The number of jobs that wait to be released, as they were lost too often.
     """
 
     stopped: Stop
@@ -87,6 +88,7 @@ class RunReport:
     seconds: float
     decision_seconds: float
     elsewhere: int = 0
+    held: int = 0
 
     def __str__(self) -> str:
         why = {
@@ -99,8 +101,9 @@ class RunReport:
         }[self.stopped]
         share = self.decision_seconds / self.seconds if self.seconds > 0 else 0.0
         failed = f" ({self.failed} failed)" if self.failed else ""
+        held = f"; {self.held} held, see `calamint jobs --state held`" if self.held else ""
         many = "" if self.evaluations == 1 else "s"
         return (
             f"{self.evaluations} evaluation{many}{failed} in {self.seconds:.1f} s,"
-            f" {share:.0%} of it spent on deciding; it stopped because {why}"
+            f" {share:.0%} of it spent on deciding; it stopped because {why}{held}"
         )

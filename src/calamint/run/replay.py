@@ -8,6 +8,7 @@ study, and for partial updates the last full update, and those after it, are mad
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any, final
 
@@ -22,13 +23,14 @@ from calamint.decide import (
     Settings,
     State,
     Suggestion,
+    VirtualClock,
     free_capacity,
     recompute_update,
 )
 from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.problem import Problem, Task
 from calamint.run.jobs import Job
-from calamint.run.store import Database, schema
+from calamint.run.store import Database, LeaseClock, schema
 
 
 @final
@@ -36,7 +38,8 @@ class Replica:
     """What a process knows of a study.
 
     sequence  how many events it has seen     open     resources of attempts that have them
-    waiting   jobs that may be started, and not before when
+    waiting   jobs that may be started, and not before when, by the clock of leases
+    held      jobs that wait for the user
     ended     finished jobs by task           spent    what was expected to be paid for them
     last      the time of the last event      decision_seconds  of all decisions
     """
@@ -49,10 +52,14 @@ class Replica:
         settings: Settings,
         clock: Clock,
         now: Callable[[], float],
+        lease_clock: LeaseClock,
     ) -> None:
         """study: its row; now: the time, in seconds since 1970, or a virtual one."""
         self.database, self.study, self.name = database, int(study.id), str(study.name)
+        self.uid = str(study.uid)
         self.settings, self.clock, self.now = settings, clock, now
+        self.lease_clock = lease_clock
+        self._forgiven: frozenset[int] = frozenset()
         self.restart(problem, study.revision)
 
     def restart(self, problem: Problem, revision: int) -> None:
@@ -65,9 +72,16 @@ class Replica:
         self.jobs: dict[int, Suggestion] = {}
         self.open: dict[tuple[int, int], tuple[str, ...]] = {}
         self.waiting: dict[int, float] = {}
+        self.held: set[int] = set()
         self.ended: Counter[str] = Counter()
         self.spent = self.decision_seconds = self.last = 0.0
         self._decided: tuple[int, State] | None = None
+
+    def under(self, problem: Problem) -> "Replica":
+        """A copy that has seen nothing yet, under another problem."""
+        other = copy(self)
+        other.restart(problem, self.revision)
+        return other
 
     @property
     def free(self) -> dict[str, int]:
@@ -84,10 +98,16 @@ class Replica:
             raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
         known = self.jobs.get(number)
         if known is None or (
-            isinstance(job, Job) and (job.task, job.params) != (known.task, known.params)
+            isinstance(job, Job)
+            and (job.study, job.task, job.params) != (self.uid, known.task, known.params)
         ):
             raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
         return number, attempt, self.problem.tasks[known.task]
+
+    def attempt(self, number: int, attempt: int) -> Job:
+        """An attempt at a job of this study."""
+        made = self.jobs[number]
+        return Job(number, made.task, made.params, (), attempt, suggestion=made, study=self.uid)
 
     def decided(self, number: int, state: State) -> None:
         """A decision that was made here, and booked: its event need not be made again."""
@@ -99,12 +119,11 @@ class Replica:
             with self.database.read() as connection:
                 content = connection.execute(_PROBLEM, {"study": self.study}).scalar_one()
             try:
-                problem = Problem.from_content(content)
+                problem = Problem.from_content(content, like=self.problem)
             except ProblemError as error:
                 raise StorageError(
-                    f"study {self.name!r} was changed by another process, and has functions that"
-                    f" cannot be imported ({error}): open it again with the problem that it has"
-                    " now."
+                    f"study {self.name!r} was changed by another process, and names other functions"
+                    f" now ({error}): open it again with the problem that it has."
                 ) from error
             self.restart(problem, revision)
 
@@ -114,6 +133,10 @@ class Replica:
             head = connection.execute(_HEAD, {"study": self.study}).one()
             if head.revision != self.revision or head.sequence == self.sequence:
                 return int(head.revision)
+            forgiven = frozenset(connection.execute(_FORGIVEN, {"study": self.study}).scalars())
+            if forgiven != self._forgiven:  # it is as if these had never failed
+                self._forgiven = forgiven
+                self.restart(self.problem, self.revision)
             since = {"study": self.study, "after": self.sequence}
             rows = connection.execute(_EVENTS, since).all()
             measured = connection.execute(_MEASUREMENTS, since).all()
@@ -154,27 +177,57 @@ class Replica:
             self.waiting.pop(row.job, None)
         elif kind == "returned":
             self.open.pop((row.job, row.attempt), None)
-            self.waiting[row.job] = row.detail
+            self.waiting[row.job] = self._moment(row.detail)
+        elif kind == "held":
+            self.open.pop((row.job, row.attempt), None)
+            self.held.add(row.job)
+            optimizer.observations = optimizer.observations.hold(self.jobs[row.job])
+        elif kind == "released":
+            self._release(row.job)
+            self.waiting[row.job] = -math.inf
         elif kind == "closed":
             self.open.pop((row.job, row.attempt), None)
         elif kind in ("told", "failed"):
-            job = self.jobs[row.job]
-            if kind == "told":
-                broken: dict[str, Any] = dict.fromkeys(row.detail["broken"])
-                optimizer.tell(job, {**values, **broken}, row.detail["seconds"])
-            else:
-                optimizer.fail(job, row.detail)
+            self._release(row.job)
             self.open.pop((row.job, row.attempt), None)
             self.waiting.pop(row.job, None)
-            self.ended[row.task] += 1
-            self.spent += job.cost
+            self._end(row, values)
         elif kind == "cancelled":
+            self._release(row.job)
             optimizer.cancel(self.jobs[row.job])
             for key in [key for key in self.open if key[0] == row.job]:
                 del self.open[key]
             self.waiting.pop(row.job, None)
         elif kind == "added" and params is not None:
             optimizer.add(params, values)
+
+    def _end(self, row: Row[Any], values: Mapping[str, Any]) -> None:
+        """A job was told or failed; a failure that was forgiven is not one."""
+        optimizer, job = self.optimizer, self.jobs[row.job]
+        forgiven = row.job in self._forgiven
+        broken = row.detail["broken"] if row.kind == "told" else ()
+        if row.kind == "told" and (values or not forgiven):
+            failed: dict[str, Any] = {} if forgiven else dict.fromkeys(broken)
+            optimizer.tell(job, {**values, **failed}, row.detail["seconds"])
+        elif forgiven:
+            optimizer.cancel(job)
+        else:
+            optimizer.fail(job, row.detail)
+        if not forgiven:
+            self.ended[row.task] += 1
+            self.spent += job.cost
+
+    def _release(self, number: int) -> None:
+        """A job that was held is pending again."""
+        if number in self.held:
+            self.held.discard(number)
+            optimizer = self.optimizer
+            optimizer.observations = optimizer.observations.release(self.jobs[number])
+
+    def _moment(self, detail: Any) -> float:
+        """From when on a job may be tried again, by the clock of leases; of another boot: now."""
+        here = isinstance(detail, Mapping) and detail["boot"] == self.lease_clock.boot
+        return float(detail["at"]) if here else -math.inf
 
     def _suggestion(self, row: Row[Any]) -> Suggestion:
         enqueued = row.update_kind is None
@@ -206,6 +259,8 @@ class Replica:
             return state
         if row.job == stored["decision"]:
             ended = self.clock.now() - (self.now() - row.made)
+            if not isinstance(self.clock, VirtualClock):  # the wall clock may have been set back
+                ended = min(ended, self.clock.now())
             seconds = float(row.stage_seconds["total"])
             version = optimizer.observations.version
             state = State(FullUpdate.from_json(stored, version, ended, seconds))
@@ -220,6 +275,9 @@ _STUDIES = schema.studies.c
 _THIS_STUDY = _STUDIES.id == bindparam("study")
 _HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_THIS_STUDY)
 _PROBLEM = select(_STUDIES.problem).where(_THIS_STUDY)
+_FORGIVEN = select(schema.events.c.job).where(
+    schema.events.c.study_id == bindparam("study"), schema.events.c.kind == "forgiven"
+)
 _STATE = select(_STUDIES.state).where(_THIS_STUDY)
 
 

@@ -12,8 +12,8 @@ from calamint.run.store import Database, schema
 
 def check_study_name(name: object) -> str:
     """Refuse what cannot be the name of a study."""
-    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
-        raise ProblemError(f"name is {name!r}: write a text of at most 200 printable characters.")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) <= 200:
+        raise ProblemError(f"name is {name!r}: write printable text of at most 200 bytes.")
     return name
 
 
@@ -51,14 +51,13 @@ def find_study(database: Database, name: str | None) -> Row[Any]:
     return found
 
 
-def stored_problem(study: Row[Any]) -> Problem:
-    """The problem of a study, if its functions can be imported."""
+def stored_problem(study: Row[Any], trust: bool) -> Problem:
+    """The problem of a study; functions that it names are imported only if they are trusted."""
     try:
-        return Problem.from_content(study.problem)
+        return Problem.from_content(study.problem, trust=trust)
     except ProblemError as error:
         raise ProblemError(
-            f"study {study.name!r} has functions that cannot be imported ({error}):"
-            " write cm.Study.load(..., problem=problem)."
+            f"study {study.name!r} cannot be opened by its name alone: {error}"
         ) from error
 
 

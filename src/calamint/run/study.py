@@ -1,53 +1,42 @@
 """A study: an optimiser whose every step is committed to storage before the call returns."""
 
-import threading
-import time
 from collections.abc import Iterable, Mapping
-from copy import copy
-from pathlib import Path
+from dataclasses import fields
 from typing import Any, Literal, final
 
 from calamint.acquire import Acquisition
-from calamint.arrays import Array
 from calamint.checks import did_you_mean
 from calamint.decide import (
     Clock,
-    Optimizer,
-    Prediction,
     Rationality,
     Recommendation,
-    Record,
     Settings,
     Value,
-    VirtualClock,
     parse_seconds,
 )
-from calamint.errors import ProblemError, ResultError, StorageError
+from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
 from calamint.problem import Problem, Task
 from calamint.run.ask import Request, check_lease, next_job
-from calamint.run.changes import allowed_changes
+from calamint.run.changes import change_problem
 from calamint.run.create import open_study
 from calamint.run.execute import Executor, Tasks
-from calamint.run.jobs import AttemptRecord, Job, JobRecord
+from calamint.run.jobs import CAUSES, Cause, Job
 from calamint.run.loop import LEASE, Loop
 from calamint.run.progress import RunReport, Watcher
-from calamint.run.replay import Replica
-from calamint.run.store import MEMORY, Database, Store, job_records, open_attempts
-from calamint.run.studies import check_study_name, find_study, stored_problem
-from calamint.run.summary import Summary, summarise
-from calamint.run.tables import (
-    as_dataframe,
-    parse_measurements,
-    parse_rows,
-    read_table,
-    rows_of,
-    write_table,
+from calamint.run.store import (
+    MEMORY,
+    Database,
+    Store,
+    Turn,
 )
+from calamint.run.studies import check_study_name, find_study, stored_problem
+from calamint.run.tables import parse_measurements, parse_rows, read_table
+from calamint.run.view import StudyView, time_of
 
 
 @final
-class Study:
+class Study(StudyView):
     """An optimiser whose every step is committed to storage before the call returns.
 
     A study that exists is resumed with its stored settings; any setting passed here must equal the
@@ -87,33 +76,17 @@ class Study:
         check_study_name(name)
         if clock is not None and not isinstance(clock, Clock):
             raise ProblemError(f"clock is {clock!r}: write Clock() or VirtualClock().")
-        options = {
-            "acquisition": acquisition,
-            "model": model,
-            "seed": seed,
-            "initial": initial,
-            "delta": delta,
-            "rationality": rationality,
-            "fantasies": fantasies,
-            "couple": couple,
-            "retries": retries,
-            "pause": pause,
-            "threads": threads,
-        }
+        given = dict(locals())
+        options = {each.name: given[each.name] for each in fields(Settings)}
         passed = {key: value for key, value in options.items() if value is not None}
         settings = Settings.of(**passed)
-        self.name = name
-        self.clock = clock if clock is not None else Clock()
-        self.database = storage if isinstance(storage, Database) else Database(storage)
-        row, problem, self.settings = open_study(
-            self.database, name, problem, settings, passed, self.now()
-        )
-        self._lock = threading.RLock()  # threads may share a study
-        self._store = Store(self.database, row.id, self.settings, self.now)
-        self._replica = Replica(self.database, row, problem, self.settings, self.clock, self.now)
-        self._replica.sync()
-        if isinstance(self.clock, VirtualClock):
-            self.clock.move(self._replica.last)
+        database = storage if isinstance(storage, Database) else Database(storage)
+        now = time_of(clock)
+        row, problem, settings = open_study(database, name, problem, settings, passed, now)
+        super().__init__(database, row, problem, settings, clock)
+        lease_clock = self._replica.lease_clock
+        self._store = Store(database, row.id, settings, self.now, lease_clock)
+        self._turn = Turn(database, row.id, lease_clock)
 
     @staticmethod
     def load(
@@ -121,33 +94,21 @@ class Study:
         name: str | None = None,
         problem: Problem | None = None,
         clock: Clock | None = None,
+        trust: bool = False,
     ) -> "Study":
         """Open a study by its name; without one, the storage must have exactly one study.
 
         Args:
             storage: The URL of the storage.
             name: The name of the study.
-            problem: Needed only if the problem has functions that cannot be imported.
+            problem: Needed if the problem has functions: opening a storage runs no code.
             clock: Where time is read from.
+            trust: Import the functions that the storage names instead, which runs their modules.
         """
         database = storage if isinstance(storage, Database) else Database(storage, create=False)
         row = find_study(database, name)
-        problem = stored_problem(row) if problem is None else problem
+        problem = stored_problem(row, trust) if problem is None else problem
         return Study(problem, database, row.name, clock=clock)
-
-    def now(self) -> float:
-        """Unix time, or the time of a `VirtualClock`."""
-        return self.clock.now() if isinstance(self.clock, VirtualClock) else time.time()
-
-    @property
-    def problem(self) -> Problem:
-        return self._replica.problem
-
-    def replica(self) -> Replica:
-        """This process's copy of the study, brought up to date; read only."""
-        with self._lock:
-            self._replica.sync()
-        return self._replica
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -178,7 +139,7 @@ class Study:
         if request.lease is not None:
             check_lease(request.lease)
         with self._lock:
-            return next_job(self._store, self._replica, request)
+            return next_job(self._store, self._turn, self._replica, request)
 
     def ask_all(self, lease: float | None = None) -> list[Job]:
         """Jobs for all free capacity."""
@@ -201,6 +162,7 @@ class Study:
         executor: Executor | None = None,
         watch: Watcher | None = None,
         lease: float = LEASE,
+        keep_going: bool = False,
     ) -> RunReport:
         """Decide, run and tell jobs until a budget is used up.
 
@@ -223,16 +185,19 @@ class Study:
             executor: `Local(timeout=..., folder=...)`, or `Simulated(durations, clock)`.
             watch: Something that shows what happens, such as `cm.Live()`.
             lease: Seconds without a sign of life from this process after which others may take over
-                its jobs; on the same host they do as soon as it is dead.
+                its jobs; those that can see this process do as soon as it is dead.
+            keep_going: Go on even if a task crashes in the same way at every input.
 
         Returns:
             What stopped the run, and how many jobs ended in it.
 
         Raises:
-            TaskError: If a task cannot be started at all.
+            TaskError: If a task cannot be started at all, returns what cannot be read, or crashes
+                in the same way at every input; jobs that run are waited for.
         """
         return Loop(
-            self, tasks, evaluations, seconds, cost, bits, confirm, executor, watch, lease
+            *(self, tasks, evaluations, seconds, cost, bits),
+            *(confirm, executor, watch, lease, keep_going),
         ).run()
 
     # -- telling ------------------------------------------------------------------------------
@@ -263,10 +228,26 @@ class Study:
             number, attempt, measured, failed, duration, task.failures == "retry"
         )
 
-    def fail(self, job: Job | int, reason: str) -> None:
-        """Report that a job ended without a result, and why: see `Task(failures=...)`."""
+    def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
+        """Report that a job ended without a result.
+
+        "crashed" or "timeout" may be the input's fault: see `Task(failures=...)`. "lost" and
+        "infrastructure" are not: the job is tried again, and held for `release` if that happens
+        too often in a row. One whose result was "refused", as it cannot be read, is run again.
+        """
+        if cause not in CAUSES:
+            raise ResultError(f"cause is {cause!r}: {did_you_mean(str(cause), CAUSES)}")
         number, attempt, task = self._resolve(job)
-        self._store.fail(number, attempt, str(reason), task.failures == "retry")
+        self._store.fail(number, attempt, str(reason), cause, task.failures == "retry")
+
+    def release(self, job: Job | int) -> None:
+        """Try a job again that is held, because its attempts were lost too often in a row."""
+        self._store.release(self._resolve(job)[0])
+
+    def forgive(self, job: Job | int) -> None:
+        """Take back a failure that was not the input's fault, with what it taught; the job does not
+        count as an evaluation any more."""
+        self._store.forgive(self._resolve(job)[0])
 
     def _resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
         try:
@@ -276,7 +257,8 @@ class Study:
 
     def cancel(self, job: Job | int) -> None:
         """Cancel a job and free its resources."""
-        self._store.cancel(self._resolve(job)[0])
+        number, attempt, _ = self._resolve(job)
+        self._store.cancel(number, attempt)
 
     def renew(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew the leases of jobs, for `lease` seconds from now.
@@ -292,10 +274,10 @@ class Study:
         lost = self._store.renew(list(by_attempt), lease) if by_attempt else []
         return [by_attempt[attempt] for attempt in lost]
 
-    def reap(self) -> int:
+    def reap(self, alive: Iterable[Job] = ()) -> int:
         """Release leased jobs whose lease has expired or whose owner is dead, as `ask` does by
-        itself. Returns how many there were."""
-        return self._store.reap()
+        itself. Returns how many there were; those in `alive` are not."""
+        return self._store.reap({(job.number, job.attempt) for job in alive})
 
     def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
         """Add existing measurements of some or all functions at one input."""
@@ -320,79 +302,13 @@ class Study:
     def change(self, problem: Problem) -> list[str]:
         """Extend the problem: new tasks or resources, more capacity, other costs, wider bounds.
         Returns what changed, which is also recorded."""
-        problem = self.settings.applied(problem)
-        replica = self.replica()
-        changed = allowed_changes(self.problem, problem)
-        if not changed:
-            return []
-        # The history must replay under the new problem before anything is changed.
-        row = self._store.study_row()
-        dry_run = Replica(self.database, row, problem, self.settings, self.clock, self.now)
-        dry_run.sync()
-        revision = self._store.change(problem, replica.revision, changed)
-        if revision is None:
-            raise StorageError(
-                f"study {self.name!r} was changed meanwhile: open it again, and compare."
-            )
-        replica.restart(problem, revision)
-        return changed
-
-    # -- questions ----------------------------------------------------------------------------
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """A copy of the optimiser, up to date, to try things on; nothing of it is stored."""
-        return copy(self.replica().optimizer)
+        with self._lock:
+            return change_problem(self._store, self.replica(), self.settings.applied(problem))
 
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
         """Recommend an input, as `Optimizer.recommend`; the answer is stored."""
-        with self._lock:
-            recommendation = self.replica().optimizer.recommend(delta, kind)
+        recommendation = super().recommend(delta, kind)
         self._store.save_recommendation(recommendation, kind, self._replica.sequence)
         return recommendation
-
-    def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Mean, standard deviation and probability of meeting the limits at one input."""
-        with self._lock:
-            return self.replica().optimizer.predict(params)
-
-    def gains(self, points: Any) -> dict[str, Array]:
-        """The bits that measuring each function would be expected to yield about the optimum.
-
-        Args:
-            points: A dict of parameter values, or a list of dicts.
-        """
-        with self._lock:
-            return self.replica().optimizer.gains(points)
-
-    @property
-    def history(self) -> list[Record]:
-        """What was measured, in the order in which it was told."""
-        return self.replica().optimizer.history
-
-    @property
-    def jobs(self) -> list[JobRecord]:
-        """All jobs, with their states and what they measured."""
-        return job_records(self.database, self._store.study)
-
-    def attempts(self) -> list[AttemptRecord]:
-        """Running attempts, oldest first."""
-        return open_attempts(self.database, self._store.study)
-
-    def summary(self) -> Summary:
-        """The progress of the study, read from storage without fitting a model."""
-        return summarise(self.database, self.name)
-
-    def table(self) -> list[dict[str, Any]]:
-        """What was measured, a row for each finished job."""
-        return rows_of(self.problem, self.history)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write what was measured, a row for each finished job; `add_table` reads it."""
-        write_table(self.problem, self.table(), path)
-
-    def to_pandas(self) -> Any:
-        """What was measured as a DataFrame, a row for each finished job."""
-        return as_dataframe(self.problem, self.table())

@@ -59,7 +59,10 @@ def summarise(database: Database, name: str | None) -> Summary:
     return Summary(
         study.name,
         ended,
-        {state: states[state] for state in ("waiting", "running", "failed", "cancelled")},
+        {
+            state: states[state]
+            for state in ("waiting", "running", "held", "failed", "cancelled", "withdrawn")
+        },
         sum(float(row.stage_seconds["total"]) for row in made),
         [(row.number, row.warnings[-1]) for row in made if row.warnings],
         None if last is None else last[0],

@@ -14,6 +14,8 @@ from calamint.errors import ProblemError, ResultError
 from calamint.problem import Choice, Integer, Parameter, Params, Problem
 from calamint.run.store import Measured
 
+# A spreadsheet would take a cell that begins so for a formula, and run it.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 # What stands behind the name of a function in the column of its standard error.
 SEM = "_sem"
 
@@ -94,7 +96,27 @@ def parse_rows(
 def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: TextIO) -> None:
     writer = csv.DictWriter(file, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _escaped(value) for name, value in row.items()} for row in rows)
+
+
+def _escaped(value: Any) -> Any:
+    """Text that a spreadsheet shows and does not compute; `_unescaped` takes that back."""
+    if isinstance(value, str) and value.startswith(_FORMULAS) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _unescaped(value: Any) -> Any:
+    if isinstance(value, str) and value[:1] == "'" and value[1:].startswith(_FORMULAS):
+        return value[1:]
+    return value
+
+
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
+        float(text)
+        return True
+    return False
 
 
 def write_table(problem: Problem, rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
@@ -158,7 +180,7 @@ def _read_row(
     for name, parameter in problem.space.parameters.items():
         if _empty(row.get(name)):
             raise ProblemError(f"row {index} of the table has no {name!r}: add it.")
-        params[name] = read_text(parameter, row[name]) if texts else row[name]
+        params[name] = read_text(parameter, _unescaped(row[name])) if texts else row[name]
     outcomes = problem.binary
     values: dict[str, Value] = {}
     for name in problem.measured:

@@ -105,7 +105,7 @@ def _study(database: Database, name: str) -> list[Finding]:
         return [Finding(False, f"study {name!r} cannot be opened: {error}")]
     ended, open_jobs = sum(study.replica().ended.values()), len(study.replica().open)
     found = [Finding(True, f"study {name!r}: {ended} evaluations, {open_jobs} attempts open")]
-    gone = [row for row in study.attempts() if row.lease_until is not None and is_dead(row.owner)]
+    gone = [row for row in study.attempts() if row.lease is not None and is_dead(row.owner)]
     if gone:
         numbers = ", ".join(str(row.job) for row in gone)
         found.append(

@@ -72,7 +72,8 @@ def _line(progress: Progress, result: JobResult) -> str:
 
 def render(progress: Progress) -> Group:
     """A table of resources and their jobs, followed by a summary."""
-    table = Table(expand=True, title=f"Study {progress.name}", title_justify="left")
+    # Users' words are never markup.
+    table = Table(expand=True, title=Text(f"Study {progress.name}"), title_justify="left")
     table.add_column("resource", no_wrap=True)
     table.add_column("job", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("elapsed", justify="right", no_wrap=True)
@@ -86,14 +87,13 @@ def render(progress: Progress) -> Group:
                 job, began = here[slot]
                 inputs = ", ".join(f"{k} = {_short(v)}" for k, v in job.params.items())
                 again = f" (attempt {job.attempt})" if job.attempt > 1 else ""
-                table.add_row(
-                    resource, f"{job.task} {job.number}{again}: {inputs}", _duration(now - began)
-                )
+                words = Text(f"{job.task} {job.number}{again}: {inputs}")
+                table.add_row(Text(resource), words, _duration(now - began))
             else:
                 away = slot - len(here)
                 others = progress.other_jobs.get(resource, [])
                 busy = f"{others[away]}, in another process" if away < len(others) else "free"
-                table.add_row(resource, Text(busy, style="dim"), "")
+                table.add_row(Text(resource), Text(busy, style="dim"), "")
     return Group(table, *(Text(line) for line in _summary(progress)))
 
 

@@ -10,7 +10,7 @@ from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem import Params
 from calamint.run.execute.command import Command
-from calamint.run.jobs import Job
+from calamint.run.jobs import Cause, Job
 
 TaskFunction = Callable[[Params], Any]
 # What tasks do: functions of the parameters, or words of commands, by task or for the only one.
@@ -20,13 +20,38 @@ Tasks = Mapping[str, TaskFunction | Sequence[str]] | TaskFunction | Sequence[str
 @final
 @dataclass(frozen=True)
 class JobResult:
-    """How a job ended: with values, or an error; `unloadable` if its task could not be started."""
+    """How a job ended: with values, or with an error.
+
+    Attributes:
+        job: The attempt.
+        values: What it returned.
+        error: Why it returned nothing.
+        unloadable: Why its task cannot be started, at any input.
+        seconds: How long it ran.
+        cause: What kind of error it was; None if it was cancelled here.
+        spooled: A file with the result, to be removed when it is stored.
+    """
 
     job: Job
     values: Any = None
     error: str | None = None
     unloadable: str | None = None
     seconds: float = 0.0
+    cause: Cause | None = None
+    spooled: Path | None = None
+
+
+@final
+@dataclass(frozen=True)
+class SpooledResult:
+    """A result in a file: which attempt at which job it is of, and how that ended."""
+
+    job: int
+    attempt: int
+    values: Any
+    error: str | None
+    cause: Cause | None
+    file: Path
 
 
 class Executor(ABC):
@@ -37,6 +62,7 @@ class Executor(ABC):
         functions: Mapping[str, TaskFunction | Command],
         folder: Path | None,  # noqa: ARG002
         name: str,  # noqa: ARG002
+        study: str,  # noqa: ARG002
     ) -> None:
         """Called once before the first job.
 
@@ -44,8 +70,13 @@ class Executor(ABC):
             functions: What each task does.
             folder: Where files of jobs are kept, in a sub-folder `name`; None for a temporary one.
             name: Of the study.
+            study: What no other study has: results of another one are not `spooled` for this.
         """
         self.functions = functions
+
+    def spooled(self) -> "list[SpooledResult]":
+        """Results of an earlier run that it did not live to store."""
+        return []
 
     @abstractmethod
     def start(self, job: Job) -> None: ...

@@ -38,8 +38,6 @@ def check_command(task: str, command: Command) -> None:
 
 def command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
     answer = folder / "result.json"
-    # A program runs in a folder of its own; files named beside us are found all the same.
-    argv = [os.path.abspath(word) if os.path.isfile(word) else word for word in command.argv]
     environment = {
         "CALAMINT_PARAMS": json.dumps(job.params),
         "CALAMINT_TASK": job.task,
@@ -47,12 +45,11 @@ def command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
         "CALAMINT_ATTEMPT": str(job.attempt),
         "CALAMINT_RESOURCES": ",".join(job.resources),
         "CALAMINT_RESULT": str(answer),
-        "CALAMINT_FOLDER": str(Path.cwd()),
+        "CALAMINT_FOLDER": str(folder),
     }
     return {
-        "argv": argv,
-        "folder": str(folder),
+        "argv": list(command.argv),
+        "folder": str(Path.cwd()),
         "answer": str(answer),
-        "output": str(folder / "stdout.txt"),
         "environment": environment,
     }

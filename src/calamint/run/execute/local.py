@@ -1,9 +1,11 @@
 """Run jobs on this machine, each in its own process."""
 
+import itertools
+import json
 import queue
-import secrets
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, final
 
 from calamint.checks import did_you_mean, finite
 from calamint.errors import ProblemError, TaskError
-from calamint.run.execute.base import Executor, JobResult, TaskFunction
+from calamint.run.execute.base import Executor, JobResult, SpooledResult, TaskFunction
 from calamint.run.execute.command import Command, check_command, command_payload
 from calamint.run.execute.process import TERMINATION_SECONDS, JobProcess
 from calamint.run.jobs import Job
@@ -39,11 +41,15 @@ class Local(Executor):
         self.timeout, self._folder = timeout, folder
 
     def prepare(
-        self, functions: Mapping[str, TaskFunction | Command], folder: Path | None, name: str
+        self,
+        functions: Mapping[str, TaskFunction | Command],
+        folder: Path | None,
+        name: str,
+        study: str,
     ) -> None:
         import cloudpickle
 
-        super().prepare(functions, folder, name)
+        super().prepare(functions, folder, name, study)
         # Results of an earlier run must not reach this one.
         self._finished: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
         self._running: dict[tuple[int, int], JobProcess] = {}
@@ -65,26 +71,59 @@ class Local(Executor):
                 ) from error
         output_folder = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
         self.study_folder = Path(output_folder).absolute() / name
+        self._study = study
 
     def start(self, job: Job) -> None:
         timeout = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
-        folder = self.study_folder / f"job-{job.number}-{job.attempt}"
+        began = time.monotonic()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = self._fresh_folder(job)
+            payload: dict[str, Any] = {
+                "path": sys.path,
+                "params": job.params,
+                "result": str(folder / f"result-{self._study}-{job.number}-{job.attempt}.json"),
+            }
+            function = self.functions[job.task]
+            if isinstance(function, Command):
+                payload |= command_payload(function, job, folder)
+            else:
+                payload["function"] = self._pickled[job.task]
+            process = JobProcess(job, payload, folder, timeout, self._finished)
         except OSError as error:
-            raise TaskError(f"the folder {folder} cannot be made: {error.strerror}.") from error
-        payload: dict[str, Any] = {
-            "path": sys.path,
-            "params": job.params,
-            "result": str(folder / f".result-{secrets.token_hex(4)}"),
-        }
-        function = self.functions[job.task]
-        if isinstance(function, Command):
-            payload |= command_payload(function, job, folder)
-        else:
-            payload["function"] = self._pickled[job.task]
-        process = JobProcess(job, payload, folder, timeout, self._finished)
+            # It is this machine that cannot: other jobs go on.
+            words = f"it could not be started: {error}"
+            took = time.monotonic() - began
+            failed = JobResult(job, error=words, cause="infrastructure", seconds=took)
+            self._finished.put(failed)
+            return
         self._running[job.number, job.attempt] = process
+
+    def _fresh_folder(self, job: Job) -> Path:
+        """A new folder that nobody else can read; one may be there from a deleted database."""
+        self.study_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.study_folder.is_symlink():
+            raise OSError(f"{self.study_folder} is a link, which is not followed")
+        for again in itertools.count(1):
+            name = f"job-{job.number}-{job.attempt}{f'~{again}' if again > 1 else ''}"
+            folder = self.study_folder / name
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            return folder
+        raise AssertionError
+
+    def spooled(self) -> list[SpooledResult]:
+        found = []
+        for file in sorted(self.study_folder.glob(f"job-*/result-{self._study}-*-*.json")):
+            number, attempt = file.stem.split("-")[-2:]
+            if (int(number), int(attempt)) in self._running:
+                continue
+            with suppress(OSError, ValueError):  # a torn one is no result
+                said = json.loads(file.read_text())
+                values, error, cause = (said.get(key) for key in ("values", "error", "cause"))
+                found.append(SpooledResult(int(number), int(attempt), values, error, cause, file))
+        return found
 
     def wait(self, seconds: float) -> list[JobResult]:
         ended = []

@@ -1,9 +1,12 @@
-"""The process of one job: started, waited for, ended when it times out or is cancelled."""
+"""The process of one job: started, listened to, ended when it times out or is cancelled."""
 
 import json
+import logging
 import os
 import pickle
 import queue
+import secrets
+import selectors
 import signal
 import subprocess
 import sys
@@ -15,16 +18,27 @@ from pathlib import Path
 from typing import Any, final
 
 from calamint.run.execute.base import JobResult
+from calamint.run.execute.worker import MARK, kill_marked
 from calamint.run.jobs import Job
 
+LOG = logging.getLogger("calamint")
 # How long a process that is told to stop may take to do so.
 TERMINATION_SECONDS = 2.0
+# Bytes of a result, and of each of a job's outputs; what is beyond is cut out of the middle.
+LONGEST_RESULT = 1_000_000
+LONGEST_OUTPUT = 1_000_000
+_TAIL = 100_000
+_LOOK = 0.25
 _WORKER = Path(__file__).with_name("worker.py")
 
 
 @final
 class JobProcess:
-    """A worker with the thread that waits for it."""
+    """A worker with the thread that listens to it.
+
+    Raises:
+        OSError: If it cannot be started.
+    """
 
     def __init__(
         self,
@@ -36,27 +50,35 @@ class JobProcess:
     ) -> None:
         self.job, self.folder, self.limit, self.ended = job, folder, limit, ended
         self.result = Path(payload["result"])
-        # A folder may be there from a database that was deleted.
-        for file in ("answer", "result"):
-            if file in payload:
-                Path(payload[file]).unlink(missing_ok=True)
         self.command = "argv" in payload
         self.reason: str | None = None
+        self.timed_out = False
+        self.mark = secrets.token_hex(8)
+        self.outputs = {name: _Output(folder / f"{name}.txt") for name in ("stdout", "stderr")}
         self.began = time.monotonic()
-        with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+        answer, pipe = os.pipe()
+        try:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", str(_WORKER)],
                 stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=err,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, MARK: self.mark},
+                pass_fds=(pipe,),
                 start_new_session=True,
             )
+        except BaseException:
+            os.close(answer)
+            raise
+        finally:
+            os.close(pipe)
+        self._answer = os.fdopen(answer, "rb", buffering=0)
         assert self.process.stdin is not None
-        data = pickle.dumps(dict(payload))
+        data = pickle.dumps({**payload, "pipe": pipe})
         with suppress(BrokenPipeError):
             self.process.stdin.write(len(data).to_bytes(8, "big") + data)
             self.process.stdin.flush()
-        self.thread = threading.Thread(target=self._wait, daemon=True)
+        self.thread = threading.Thread(target=self._listen, daemon=True)
         self.thread.start()
 
     def stop(self, reason: str) -> None:
@@ -72,46 +94,89 @@ class JobProcess:
                 self.process.wait(TERMINATION_SECONDS)
             os.killpg(self.process.pid, signal.SIGKILL)
 
-    def _wait(self) -> None:
+    def _listen(self) -> None:
         try:
-            self.process.wait(self.limit)
-        except subprocess.TimeoutExpired:
-            self.reason = f"it took longer than {self.limit:g} s"
-            self._kill()
-            self.process.wait()
-        # Whatever it started ends with it.
-        with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        with suppress(OSError):
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-        seconds = time.monotonic() - self.began
-        try:
-            outcome = self._outcome(seconds)
+            said = self._read_all()
+            outcome = self._outcome(said, time.monotonic() - self.began)
         except BaseException as error:  # whatever happens, the job has ended
             words = f"its result cannot be read: {type(error).__name__}: {error}"
-            outcome = JobResult(self.job, error=words, seconds=seconds)
+            seconds = time.monotonic() - self.began
+            outcome = JobResult(self.job, error=words, cause="infrastructure", seconds=seconds)
         self.ended.put(outcome)
 
-    def _outcome(self, seconds: float) -> JobResult:
+    def _read_all(self) -> bytes:
+        """Everything that the process writes until it ends; what it sent as its result."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        said = _Result()
+        sinks: dict[Any, Any] = {
+            self.process.stdout: self.outputs["stdout"],
+            self.process.stderr: self.outputs["stderr"],
+            self._answer: said,
+        }
+        with selectors.DefaultSelector() as selector:
+            for stream, sink in sinks.items():
+                selector.register(stream, selectors.EVENT_READ, sink)
+            while selector.get_map():
+                self._look_at_the_time()
+                over = self.process.poll() is not None
+                ready = selector.select(0 if over else _LOOK)
+                for key, _ in ready:
+                    data = os.read(key.fd, 65536)
+                    key.data.write(data)
+                    if not data:
+                        selector.unregister(key.fileobj)
+                if over and not ready:
+                    break  # what it started keeps its output open, and ends now
+        while self.process.poll() is None:
+            self._look_at_the_time()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_LOOK)
+        self._end_others()
+        for stream in (*sinks, self.process.stdin):
+            with suppress(OSError):
+                stream.close()
+        for output in self.outputs.values():
+            output.close()
+        return said.data
+
+    def _look_at_the_time(self) -> None:
+        if self.limit is None or self.timed_out or self.reason is not None:
+            return
+        if time.monotonic() - self.began > self.limit:
+            self.timed_out = True
+            self.stop(f"it took longer than {self.limit:g} s")
+
+    def _end_others(self) -> None:
+        """Whatever it started ends with it, or is reported."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in kill_marked(self.mark):
+            LOG.warning("job %d left process %d behind", self.job.number, pid)
+
+    def _outcome(self, said: bytes, seconds: float) -> JobResult:
         try:
-            result = json.loads(self.result.read_text())
-            self.result.unlink()
-        except (OSError, ValueError):
-            result = {"error": self._how_it_died() + self._last_words()}
+            result = json.loads(said)
+        except ValueError:
+            result = {"error": self._how_it_died() + self._last_words(), "cause": "crashed"}
+        if len(said) > LONGEST_RESULT:
+            words = f"its result has more than {LONGEST_RESULT} bytes"
+            result = {"error": words, "cause": "refused"}
         if self.reason is not None and "values" not in result:
-            result = {"error": self.reason}
+            cause = "timeout" if self.timed_out else None
+            result = {"error": self.reason, "cause": cause}
         elif "error" in result and self.command:
             result["error"] += self._last_words()
-        outcome = JobResult(
+        self._tidy()
+        return JobResult(
             self.job,
             result.get("values"),
             result.get("error"),
             result.get("unloadable"),
             seconds,
+            result.get("cause"),
+            self.result if self.result.exists() else None,
         )
-        self._tidy()
-        return outcome
 
     def _how_it_died(self) -> str:
         code = self.process.returncode
@@ -125,20 +190,60 @@ class JobProcess:
         return f"its process ended with exit code {code} before it returned"
 
     def _last_words(self) -> str:
-        with suppress(OSError):
-            with (self.folder / "stderr.txt").open("rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(file.tell() - 4000, 0))
-                lines = file.read().decode(errors="replace").strip().splitlines()
-            if lines:
-                return f" ({lines[-1][:300]})"
-        return ""
+        lines = self.outputs["stderr"].end.decode(errors="replace").strip().splitlines()
+        return f" ({lines[-1][:300]})" if lines else ""
 
     def _tidy(self) -> None:
-        """Leave no empty files."""
+        """Leave no empty files, and no empty folder."""
         with suppress(OSError):
             for name in ("stdout.txt", "stderr.txt"):
                 file = self.folder / name
                 if file.exists() and file.stat().st_size == 0:
                     file.unlink()
             self.folder.rmdir()
+
+
+@final
+class _Result:
+    """What comes through the pipe for results, and a little more than is accepted."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        if len(self.data) <= LONGEST_RESULT:
+            self.data += data
+
+
+@final
+class _Output:
+    """A file that never grows beyond what is allowed, and never fails: its beginning and its end.
+
+    end  its last bytes so far
+    """
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+        self._written = self._cut = 0
+        self.end = b""
+
+    def write(self, data: bytes) -> None:
+        self.end = (self.end + data)[-_TAIL:]
+        room = max(LONGEST_OUTPUT - self._written, 0)
+        self._put(data[:room])
+        self._written += len(data[:room])
+        self._cut += len(data) - len(data[:room])
+
+    def close(self) -> None:
+        if self._cut:
+            tail = self.end[-min(self._cut, _TAIL) :]
+            if self._cut > len(tail):
+                self._put(f"\n[{self._cut - len(tail)} bytes were cut here]\n".encode())
+            self._put(tail)
+        with suppress(OSError):
+            self._file.close()
+
+    def _put(self, data: bytes) -> None:
+        with suppress(OSError):  # output is not worth a job
+            self._file.write(data)

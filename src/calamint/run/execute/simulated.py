@@ -26,9 +26,13 @@ class Simulated(Executor):
         self.durations, self.clock = durations, clock
 
     def prepare(
-        self, functions: Mapping[str, TaskFunction | Command], folder: Path | None, name: str
+        self,
+        functions: Mapping[str, TaskFunction | Command],
+        folder: Path | None,
+        name: str,
+        study: str,
     ) -> None:
-        super().prepare(functions, folder, name)
+        super().prepare(functions, folder, name, study)
         self._running: list[tuple[float, int, float, Job]] = []
         self._stopped: list[JobResult] = []
         for task, function in functions.items():
@@ -55,7 +59,7 @@ class Simulated(Executor):
             return [JobResult(job, function(dict(job.params)), seconds=ended - started)]
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
-            return [JobResult(job, error=words, seconds=ended - started)]
+            return [JobResult(job, error=words, seconds=ended - started, cause="crashed")]
 
     def stop(self, job: Job) -> None:
         self._running = [entry for entry in self._running if entry[3] != job]

@@ -2,9 +2,11 @@
 of Calamint.
 
 The payload comes on standard input, which then stays open: when it ends, the parent is gone, and
-this process and all that it started end, too. The result is written to a file.
+this process and all that it started end, too. The result is written to a file, from which a later
+run can take it, and to a pipe.
 """
 
+import errno
 import json
 import os
 import pickle
@@ -17,24 +19,37 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+# By this variable of its environment every process that a job started can be found again.
+MARK = "CALAMINT_PROCESS"
+# What the machine lacks, whatever the input.
+_MACHINE = {
+    getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EIO", "ESTALE")
+}
+# A program that is not there, or cannot be run, at any input.
+_NO_PROGRAM = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.ENOTDIR}
+_LONGEST_LINE = 1_000_000
+
 
 def main() -> None:
     control = os.fdopen(os.dup(0), "rb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     size = int.from_bytes(_exactly(control, 8), "big")
     payload = pickle.loads(_exactly(control, size))
+    os.set_inheritable(payload["pipe"], False)
     threading.Thread(target=_die_with_parent, args=(control,), daemon=True).start()
     sys.path[:] = payload["path"]
     result = _command(payload) if "argv" in payload else _function(payload)
     text = json.dumps(result, default=_plain)
-    file = Path(payload["result"])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.partial")
-    partial.write_text(text)
-    partial.replace(file)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
+    with suppress(OSError):  # the disk may be full: the parent has it all the same
+        file = Path(payload["result"])
+        partial = file.with_name(f"{file.name}.partial")
+        partial.write_text(text)
+        partial.replace(file)
+    with suppress(OSError), os.fdopen(payload["pipe"], "w") as pipe:
+        pipe.write(text)
     os._exit(0)  # threads that were left behind must not keep it
 
 
@@ -50,7 +65,30 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 def _die_with_parent(control: BinaryIO) -> None:
     control.read(1)
+    kill_marked(os.environ.get(MARK, ""), but=os.getpid())
     os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def kill_marked(mark: str, but: int | None = None) -> list[int]:
+    """End all processes of a job, also those that left its process group, where /proc names them.
+
+    Returns those that could not be ended.
+    """
+    entry, left = f"{MARK}={mark}".encode(), []
+    try:
+        names = os.listdir("/proc") if mark else []
+    except OSError:
+        names = []
+    for pid in (int(name) for name in names if name.isdigit()):
+        with suppress(OSError):  # it has ended, or belongs to somebody else
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                ours = entry in file.read().split(b"\0")
+            if ours and pid not in (but, os.getpid()):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except PermissionError:
+                    left.append(pid)
+    return left
 
 
 def _plain(value: Any) -> Any:
@@ -64,51 +102,103 @@ def _function(payload: dict[str, Any]) -> dict[str, Any]:
     try:
         function = pickle.loads(payload["function"])
     except BaseException as error:
+        if _of_the_machine(error):
+            return {"error": f"{type(error).__name__}: {error}", "cause": "infrastructure"}
         return {"unloadable": f"{type(error).__name__}: {error}"}
     try:
         values = function(payload["params"])
-        json.dumps(values, default=_plain)
     except Exception as error:
         with suppress(Exception):  # standard error may be closed
             traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}"}
+        cause = "infrastructure" if _of_the_machine(error) else "crashed"
+        return {"error": f"{type(error).__name__}: {error}", "cause": cause}
+    try:
+        json.dumps(values, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        return {"error": f"its result cannot be read: {error}", "cause": "refused"}
     return {"values": values}
 
 
+def _of_the_machine(error: BaseException | None) -> bool:
+    """Whether it, or what it came from, is about the machine and not about the input."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _MACHINE:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _command(payload: dict[str, Any]) -> dict[str, Any]:
-    answer, output = Path(payload["answer"]), Path(payload["output"])
+    program = payload["argv"][0]
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             payload["argv"],
-            input=json.dumps(payload["params"]).encode() + b"\n",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **payload["environment"]},
             cwd=payload["folder"],
-            check=False,
         )
     except OSError as error:
-        return {"unloadable": f"{payload['argv'][0]!r} cannot be started: {error}"}
-    if done.returncode:
-        how = f"exit code {done.returncode}"
-        if done.returncode < 0:
+        words = f"{program!r} cannot be started: {error}"
+        if error.errno in _NO_PROGRAM:
+            return {"unloadable": words}
+        return {"error": words, "cause": "infrastructure"}
+    last = _LastLine()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    reading = threading.Thread(target=last.copy, args=(process.stdout,), daemon=True)
+    reading.start()
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(payload["params"]).encode() + b"\n")
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    code = process.wait()
+    reading.join(1.0)  # what it started may keep its output open
+    if code:
+        how = f"exit code {code}"
+        if code < 0:
             with suppress(ValueError):
-                how = f"signal {signal.Signals(-done.returncode).name}"
-        return {"error": f"{payload['argv'][0]} ended with {how}"}
-    where = f"the file {answer.name}" if answer.exists() else "the last line of its output"
-    text = answer.read_text(errors="replace") if answer.exists() else _last_line(output)
+                how = f"signal {signal.Signals(-code).name}"
+        return {"error": f"{program} ended with {how}", "cause": "crashed"}
+    return _answer(Path(payload["answer"]), last.text)
+
+
+def _answer(file: Path, line: str) -> dict[str, Any]:
+    """The result of a program: JSON in a file, or in the last line of its output."""
+    where, text = "the last line of its output", line
+    if file.exists():
+        where = f"the file {file.name}"
+        if file.stat().st_size > _LONGEST_LINE:
+            words = f"{where} has {file.stat().st_size} bytes: write at most {_LONGEST_LINE}"
+            return {"error": words, "cause": "refused"}
+        text = file.read_text(errors="replace")
     if not text:
-        return {"error": "it printed nothing, and wrote no file CALAMINT_RESULT"}
+        words = "it printed nothing, and wrote no file CALAMINT_RESULT"
+        return {"error": words, "cause": "refused"}
     try:
         return {"values": json.loads(text)}
-    except ValueError:
-        return {"error": f"{where} is not JSON: {text[:200]!r}"}
+    except (ValueError, RecursionError):
+        return {"error": f"{where} is not JSON: {text[:200]!r}", "cause": "refused"}
 
 
-def _last_line(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(file.tell() - 1_000_000, 0))
-        lines = file.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""
+class _LastLine:
+    """Passes output on, and remembers its last line that is not empty."""
+
+    def __init__(self) -> None:
+        self._line, self._open = b"", b""
+
+    @property
+    def text(self) -> str:
+        return (self._open.strip() or self._line).decode(errors="replace").strip()
+
+    def copy(self, stream: Any) -> None:
+        while data := os.read(stream.fileno(), 65536):
+            with suppress(OSError):
+                os.write(1, data)
+            *whole, rest = (self._open + data).split(b"\n")
+            for line in whole:
+                self._line = line.strip() or self._line
+            self._open = rest[-_LONGEST_LINE:]
 
 
 if __name__ == "__main__":

@@ -2,18 +2,23 @@
 
 from calamint.run.store import schema
 from calamint.run.store.database import MEMORY, Database
-from calamint.run.store.leases import is_dead, owner
+from calamint.run.store.liveness import LeaseClock, boot_seconds, is_dead, owner
 from calamint.run.store.records import job_records, last_recommendation, open_attempts
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
 from calamint.run.store.store import Store, write_problem
+from calamint.run.store.turns import DECIDING_LEASE, Turn
 
 __all__ = [
+    "DECIDING_LEASE",
     "MEMORY",
     "REVISION",
     "Database",
+    "LeaseClock",
     "Measured",
     "Store",
+    "Turn",
+    "boot_seconds",
     "is_dead",
     "job_records",
     "last_recommendation",

@@ -5,12 +5,14 @@ cannot change before it writes.
 """
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, final
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
@@ -29,32 +31,30 @@ _MIGRATION_LOCK = threading.Lock()
 
 _DISK_FULL = "the disk is full: free some space, then continue; what was stored before is safe"
 _READ_ONLY = "the file or its folder cannot be written: give write permission to both"
+# What SQLite says, what to do about it, and whether it may pass by itself.
 _ERROR_HINTS = (
-    (
-        "disk is full",
-        _DISK_FULL,
-    ),
-    (
-        "disk full",
-        _DISK_FULL,
-    ),
-    ("readonly", _READ_ONLY),
-    ("read-only", _READ_ONLY),
+    ("disk is full", _DISK_FULL, True),
+    ("disk full", _DISK_FULL, True),
+    ("readonly", _READ_ONLY, False),
+    ("read-only", _READ_ONLY, False),
     (
         "locked",
         "another program has locked it for too long: close that program, then continue",
+        True,
     ),
     (
         "unable to open",
         "the file cannot be opened: does its folder exist, and may you write to it?",
+        True,
     ),
-    ("not a database", "the file is not a SQLite database: give another path"),
+    ("not a database", "the file is not a SQLite database: give another path", False),
     (
         "malformed",
         "the file is damaged: restore a copy, or save what can be read"
         " with `sqlite3 FILE .recover`",
+        False,
     ),
-    ("disk i/o error", "the disk reports an error while reading or writing"),
+    ("disk i/o error", "the disk reports an error while reading or writing", True),
 )
 
 
@@ -65,9 +65,9 @@ def _translated_errors(where: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raw = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-        for fragment, hint in _ERROR_HINTS:
+        for fragment, hint, transient in _ERROR_HINTS:
             if fragment in raw.lower():
-                raise StorageError(f"storage {where}: {hint} ({raw}).") from error
+                raise StorageError(f"storage {where}: {hint} ({raw}).", transient) from error
         raise StorageError(f"storage {where}: {type(error).__name__}: {raw}.") from error
 
 
@@ -75,17 +75,32 @@ def _translated_errors(where: str) -> Iterator[None]:
 class Database:
     """The database at a URL; opening it creates or migrates its tables."""
 
-    def __init__(self, url: str = MEMORY, create: bool = True) -> None:
-        """Without `create`, a file that does not exist is a `StorageError`."""
+    def __init__(self, url: str = MEMORY, create: bool = True, read_only: bool = False) -> None:
+        """Without `create`, a file that does not exist is a `StorageError`; with `read_only`,
+        nothing is written, and the file may be on media that cannot be."""
         self.url = _parse_url(url)
         self.where = self.url.render_as_string(hide_password=True)
         self.in_memory = self.url.database in (None, "", ":memory:")
+        self.read_only = read_only and not self.in_memory
         self._lock = threading.RLock()
-        if not create and self.path is not None and not self.path.exists():
-            raise StorageError(f"storage {self.where}: there is no such file.")
+        if self.path is not None and not self.path.exists():
+            if not create or read_only:
+                raise StorageError(f"storage {self.where}: there is no such file.")
+            _create_private(self.path)
         with _translated_errors(self.where):
-            self._engine = _engine(self.url, self.in_memory)
+            self._engine = _engine(self._opened_url(), self.in_memory, self.read_only)
             self._migrate()
+
+    def _opened_url(self) -> URL:
+        if not self.read_only or self.path is None:
+            return self.url
+        query = {"mode": "ro", "uri": "true"}
+        log = Path(f"{self.path}-wal")
+        pending = log.exists() and log.stat().st_size > 0
+        if not os.access(self.path.absolute().parent, os.W_OK) and not pending:
+            query["immutable"] = "1"  # SQLite would have to make files beside it
+        file = quote(str(self.path.absolute()))
+        return self.url.set(database=f"file:{file}", query=query)
 
     @property
     def path(self) -> Path | None:
@@ -128,6 +143,11 @@ class Database:
             current = _schema_revision(connection)
         if current == REVISION:
             return
+        if self.read_only:
+            raise StorageError(
+                f"storage {self.where}: it has schema {current}, and this version of Calamint needs"
+                f" {REVISION}: open it once for writing, such as by `calamint ask`."
+            )
         # Look again under the lock: another process may have migrated meanwhile.
         with _MIGRATION_LOCK, self.write() as connection:
             current = _schema_revision(connection)
@@ -165,27 +185,39 @@ def _parse_url(url: object) -> URL:
         path = os.fspath(url) or "study.db"
         raise StorageError(f"storage is {str(url)!r}: {remedy} (here 'sqlite:///{path}').")
     if not isinstance(url, str) or not url.isprintable():
-        raise StorageError(f"storage is {url!r}: {remedy}.")
+        raise StorageError(f"storage is {_without_password(url)!r}: {remedy}.")
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
         parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
-        raise StorageError(f"storage is {url!r}: {remedy} ({error}).") from error
+        shown = _without_password(url)
+        raise StorageError(f"storage is {shown!r}: {remedy} ({type(error).__name__}).") from None
     if backend != "sqlite":
         where = parsed.render_as_string(hide_password=True)
         raise StorageError(f"storage is {where!r}: only SQLite is supported so far; {remedy}.")
     return parsed
 
 
-def _engine(url: URL, in_memory: bool) -> Engine:
+def _without_password(url: object) -> object:
+    """A URL that may be shown, however it is written."""
+    return re.sub(r"://[^/]*@", "://***@", url) if isinstance(url, str) else url
+
+
+def _create_private(path: Path) -> None:
+    """An empty file that nobody else can read; SQLite's other files have its permissions."""
+    with suppress(OSError):  # what is wrong is said when it is opened
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _engine(url: URL, in_memory: bool, read_only: bool) -> Engine:
     options: dict[str, Any] = {
         "connect_args": {"check_same_thread": False, "timeout": _BUSY_TIMEOUT},
     }
     if in_memory:
         options["poolclass"] = StaticPool  # another connection would open another, empty database
     engine = create_engine(url, **options)
-    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "connect", _on_connect_to_read if read_only else _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
 
@@ -198,6 +230,10 @@ def _on_connect(connection: sqlite3.Connection, _: object) -> None:
     # What is committed survives a power failure.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _on_connect_to_read(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None
 
 
 def _on_begin(connection: Connection) -> None:

@@ -8,13 +8,15 @@ from calamint.decide import Recommendation
 from calamint.run.jobs import AttemptRecord, JobRecord
 from calamint.run.store import schema
 from calamint.run.store.database import Database
+from calamint.run.store.liveness import LeaseClock
 from calamint.run.store.rows import Rows
 
 
 def open_attempts(database: Database, study: int) -> list[AttemptRecord]:
     """Attempts that have their resources, oldest first."""
     with database.read() as connection:
-        rows = Rows(study, time.time).open_attempts(connection)
+        clock = LeaseClock.of_machine()
+        rows = Rows(study, time.time, clock).open_attempts(connection)
     return [
         AttemptRecord(
             row.job,
@@ -23,7 +25,7 @@ def open_attempts(database: Database, study: int) -> list[AttemptRecord]:
             tuple(row.resources),
             row.started,
             row.heartbeat,
-            row.lease_until,
+            row.lease,
         )
         for row in rows
     ]
@@ -92,6 +94,7 @@ def job_records(database: Database, study: int) -> list[JobRecord]:
             row.created,
             row.ended,
             row.seconds,
+            row.cause,
             row.reason,
             row.bits,
             row.predicted_cost,

@@ -8,7 +8,9 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from calamint.decide import Suggestion
 from calamint.errors import ResultError
+from calamint.run.jobs import Cause
 from calamint.run.store import schema
+from calamint.run.store.liveness import LeaseClock
 
 Measured = Mapping[str, tuple[float, float | None]]  # by function: value and standard error
 
@@ -17,11 +19,12 @@ Measured = Mapping[str, tuple[float, float | None]]  # by function: value and st
 class Rows:
     """The rows of one study; every method works inside a transaction that the caller holds.
 
-    now  the time, in seconds since 1970, or a virtual one
+    now    the time, in seconds since 1970, or a virtual one
+    clock  what leases are timed by
     """
 
-    def __init__(self, study: int, now: Callable[[], float]) -> None:
-        self.study_id, self.now = study, now
+    def __init__(self, study: int, now: Callable[[], float], clock: LeaseClock) -> None:
+        self.study_id, self.now, self.clock = study, now, clock
 
     def study(self, connection: Connection) -> Row[Any]:
         return connection.execute(_STUDY, {"study": self.study_id}).one()
@@ -92,20 +95,38 @@ class Rows:
                 resources=list(resources),
                 started=now,
                 heartbeat=now,
-                lease_until=None if lease is None else now + lease,
+                lease=lease,
+                lease_until=None if lease is None else self.clock.now() + lease,
+                boot=self.clock.boot,
             )
         )
 
     def renew(self, connection: Connection, attempt: int, lease: float) -> None:
-        now = self.now()
-        renewed = _UPDATE_ATTEMPT.values(heartbeat=now, lease_until=now + lease)
+        renewed = _UPDATE_ATTEMPT.values(
+            heartbeat=self.now(),
+            lease=lease,
+            lease_until=self.clock.now() + lease,
+            boot=self.clock.boot,
+            renewals=_ATTEMPTS.renewals + 1,
+        )
         connection.execute(renewed, {"attempt": attempt})
 
-    def close(self, connection: Connection, attempt: int, outcome: str, reason: str | None) -> None:
+    def close(
+        self,
+        connection: Connection,
+        attempt: int,
+        outcome: str,
+        reason: str | None,
+        cause: Cause | None = None,
+    ) -> None:
         # One that was lost or cancelled gave its resources back then, whatever it says now.
         ended = func.coalesce(_ATTEMPTS.ended, self.now())
-        closed = _UPDATE_ATTEMPT.values(outcome=outcome, reason=reason, ended=ended)
+        closed = _UPDATE_ATTEMPT.values(outcome=outcome, reason=reason, cause=cause, ended=ended)
         connection.execute(closed, {"attempt": attempt})
+
+    def causes(self, connection: Connection, job: int) -> list[Cause | None]:
+        """Why the attempts at a job ended, in order."""
+        return list(connection.execute(_CAUSES, {"job": job}).scalars())
 
     def insert_job(
         self,
@@ -205,6 +226,9 @@ _JOB = select(schema.jobs).where(
 _LAST_NUMBER = select(func.max(_JOBS.number)).where(_JOBS.study_id == bindparam("study"))
 _ATTEMPT = select(schema.attempts).where(
     _ATTEMPTS.job_id == bindparam("job"), _ATTEMPTS.number == bindparam("number")
+)
+_CAUSES = (
+    select(_ATTEMPTS.cause).where(_ATTEMPTS.job_id == bindparam("job")).order_by(_ATTEMPTS.number)
 )
 _OPEN_ATTEMPTS = (
     select(schema.attempts, _JOBS.number.label("job"))

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 # The migration that made these tables what they are.
-REVISION = "0003"
+REVISION = "0004"
 
 metadata = MetaData()
 
@@ -34,6 +34,8 @@ studies = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
+    # What no other study has, wherever it is stored.
+    Column("uid", String(32), nullable=False),
     Column("created", Float, nullable=False),
     Column("problem", JSON, nullable=False),
     Column("settings", JSON, nullable=False),
@@ -42,6 +44,11 @@ studies = Table(
     Column("revision", Integer, nullable=False),
     # What survives between decisions: the last full update and its hyper-parameters.
     Column("state", JSON),
+    # Who is deciding, and how long that is believed: one decides at a time.
+    Column("decider", Text),
+    Column("decider_boot", Text),
+    Column("decider_until", Float),
+    Column("decider_renewals", Integer, nullable=False, server_default="0"),
 )
 tasks = Table(
     "tasks",
@@ -78,6 +85,7 @@ jobs = Table(
     Column("not_before", Float),
     Column("ended", Float),
     Column("seconds", Float),
+    Column("cause", String(20)),
     Column("reason", Text),
     Column("bits", JSON, nullable=False),
     Column("predicted_cost", Float),
@@ -97,9 +105,14 @@ attempts = Table(
     Column("resources", JSON, nullable=False),
     Column("started", Float, nullable=False),
     Column("heartbeat", Float, nullable=False),
+    # Seconds that a renewal is good for; until when, by the clock of which boot of a machine.
+    Column("lease", Float),
     Column("lease_until", Float),
+    Column("boot", Text),
+    Column("renewals", Integer, nullable=False, server_default="0"),
     Column("ended", Float),
     Column("outcome", String(20)),
+    Column("cause", String(20)),
     Column("reason", Text),
     UniqueConstraint("job_id", "number"),
 )

@@ -8,7 +8,10 @@
 | told | a result finished a job |
 | failed | a job failed for good |
 | returned | an attempt failed or was lost, and its job waits to be tried again |
+| held | attempts at a job were lost too often: it waits for the user |
+| released | the user wants a job that was held to be tried again |
 | cancelled | a job will not be run |
+| forgiven | a failure was not the input's fault: it is not learnt from any more |
 | closed | an attempt ended whose job had ended before |
 | added | measurements from elsewhere |
 | changed | the problem was changed |
@@ -16,7 +19,8 @@
 Capacity belongs to attempts, not to jobs: while an attempt is open, it has its resources.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, final
 
 from sqlalchemy import Connection, Row, delete, insert
@@ -24,14 +28,20 @@ from sqlalchemy import Connection, Row, delete, insert
 from calamint.decide import Suggestion
 from calamint.errors import ResultError
 from calamint.problem import Problem
-from calamint.run.jobs import OPEN
+from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.leases import expired_attempts, renew
+from calamint.run.store.liveness import LeaseClock
 from calamint.run.store.rows import Measured, Rows
 
 if TYPE_CHECKING:  # reading a study's tables must not load the models
     from calamint.decide import Decision, FullUpdate, Recommendation, Settings
+
+
+# Seconds between attempts, however often a job failed.
+LONGEST_PAUSE = 600.0
+_NOT_THE_INPUT = ("lost", "infrastructure")
 
 
 def write_problem(connection: Connection, study: int, problem: Problem) -> None:
@@ -69,6 +79,7 @@ class Store:
 
     settings  of which `retries` and `pause` count here
     now       the time, in seconds since 1970, or a virtual one
+    clock     what leases and pauses are timed by
     """
 
     def __init__(
@@ -77,10 +88,11 @@ class Store:
         study: int,
         settings: "Settings",
         now: Callable[[], float],
+        clock: LeaseClock,
     ) -> None:
-        self.database, self.study = database, study
+        self.database, self.study, self.clock = database, study, clock
         self.retries, self.pause = settings.retries, settings.pause
-        self._rows = Rows(study, now)
+        self._rows = Rows(study, now, clock)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -120,8 +132,8 @@ class Store:
             job = self._rows.insert_job(connection, suggestion, "running", 1, decision.number)
             self._rows.open(connection, job, 1, suggestion.resources, owner, lease)
             self._rows.event(connection, "asked", suggestion.number, 1, list(suggestion.resources))
-            if full is not None:
-                self._rows.update_study(connection, state=full.to_json())
+            state = {} if full is None else {"state": full.to_json()}
+            self._rows.update_study(connection, decider=None, **state)
             return True
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
@@ -171,7 +183,7 @@ class Store:
             said = "; ".join(f"{name} is {value}" for name, value in broken.items())
             reason = _words(said) if said else None
             if reason is not None and retry and not measured:
-                return self._fail(connection, job, row, reason, retry, "failed")
+                return self._fail(connection, job, row, reason, "crashed", retry)
             late = job.state not in OPEN
             now = self._rows.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
@@ -183,26 +195,59 @@ class Store:
             )
             if rows:
                 connection.execute(insert(schema.measurements), rows)
-            self._rows.close(connection, row.id, "late" if late else "done", reason)
+            cause: Cause | None = "crashed" if broken else None
+            self._rows.close(connection, row.id, "late" if late else "done", reason, cause)
             if not late:
-                state = "failed" if broken else "done"
                 self._rows.update_job(
-                    connection, job.id, state=state, ended=now, seconds=took, reason=reason
+                    connection,
+                    job.id,
+                    state="failed" if broken else "done",
+                    ended=now,
+                    seconds=took,
+                    cause=cause,
+                    reason=reason,
                 )
             return not late
 
-    def fail(self, number: int, attempt: int | None, reason: str, retry: bool) -> bool:
+    def fail(
+        self, number: int, attempt: int | None, reason: str, cause: Cause, retry: bool
+    ) -> bool:
         """An attempt ended without a result; False if its job had ended, or was given to others."""
         with self.database.write() as connection:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
-            return self._fail(connection, job, row, _words(reason), retry, "failed")
+            return self._fail(connection, job, row, _words(reason), cause, retry)
 
-    def cancel(self, number: int) -> None:
+    def release(self, number: int) -> None:
+        """A job that was held is to be tried again."""
+        with self.database.write() as connection:
+            job = self._rows.job(connection, number)
+            if job.state != "held":
+                raise ResultError(f"job {number} is {job.state}, not held: nothing was changed.")
+            self._rows.update_job(connection, job.id, state="waiting", not_before=None)
+            self._rows.event(connection, "released", number)
+
+    def forgive(self, number: int) -> None:
+        """A failed job did not fail because of its input."""
+        with self.database.write() as connection:
+            job = self._rows.job(connection, number)
+            if job.state != "failed":
+                raise ResultError(f"job {number} is {job.state}, not failed: nothing was changed.")
+            self._rows.update_job(connection, job.id, state="withdrawn")
+            # What was learnt with it is not a start for what is learnt without.
+            self._rows.update_study(connection, state=None)
+            self._rows.event(connection, "forgiven", number)
+
+    def cancel(self, number: int, attempt: int | None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
         with self.database.write() as connection:
             job = self._rows.job(connection, number)
             if job.state not in OPEN:
                 raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
+            if attempt is not None and attempt != job.attempts:
+                raise ResultError(
+                    f"attempt {attempt} at job {number} is over, and others try it now: nothing was"
+                    " changed."
+                )
             for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id:
                     self._rows.close(connection, row.id, "cancelled", None)
@@ -276,16 +321,19 @@ class Store:
         with self.database.write() as connection:
             return renew(self._rows, connection, held, lease)
 
-    def reap(self) -> int:
-        """Give back the jobs of attempts whose lease has run out, or whose owner is dead."""
+    def reap(self, but: Collection[tuple[int, int]] = ()) -> int:
+        """Give back the jobs of attempts whose lease has run out, or whose owner is dead.
+
+        but  attempts (job, attempt) that are known to be alive
+        """
         with self.database.read() as connection:
-            if not expired_attempts(self._rows, connection):
+            if not expired_attempts(self._rows, connection, but):
                 return 0
         with self.database.write() as connection:
-            gone = expired_attempts(self._rows, connection)
+            gone = expired_attempts(self._rows, connection, but)
             for row in gone:
                 job = self._rows.job(connection, row.job)
-                self._fail(connection, job, row, "its owner is gone", True, "lost")
+                self._fail(connection, job, row, "its owner is gone", "lost", True)
             return len(gone)
 
     def _fail(
@@ -294,25 +342,54 @@ class Store:
         job: Row[Any],
         attempt: Row[Any],
         reason: str,
+        cause: Cause,
         retry: bool,
-        outcome: str,
     ) -> bool:
         """Whether it mattered: the job was running, by this attempt."""
         latest = job.state == "running" and attempt.number == job.attempts
-        self._rows.close(connection, attempt.id, outcome, reason)
-        now = self._rows.now()
+        outcome = "lost" if cause == "lost" else "failed"
+        self._rows.close(connection, attempt.id, outcome, reason, cause)
         if not latest:
             self._rows.event(connection, "closed", job.number, attempt.number)
-        elif retry and job.attempts <= self.retries:
-            pause = self.pause * 2 ** (job.attempts - 1)
-            self._rows.update_job(
-                connection, job.id, state="waiting", not_before=now + pause, reason=reason
-            )
-            self._rows.event(connection, "returned", job.number, attempt.number, now + pause)
+            return False
+        said = {"cause": cause, "reason": reason}
+        causes = self._rows.causes(connection, job.id)
+        if cause == "refused":
+            self._return(connection, job, attempt, 0.0, said)
+        elif cause in _NOT_THE_INPUT:
+            row = len(list(takewhile(_NOT_THE_INPUT.__contains__, reversed(causes))))
+            if row <= self.retries:
+                self._return(connection, job, attempt, self._pause(row), said)
+            else:
+                self._rows.update_job(connection, job.id, state="held", **said)
+                self._rows.event(connection, "held", job.number, attempt.number, reason)
         else:
-            self._rows.update_job(connection, job.id, state="failed", ended=now, reason=reason)
-            self._rows.event(connection, "failed", job.number, attempt.number, reason)
-        return latest
+            crashes = len([each for each in causes if each in ("crashed", "timeout")])
+            if retry and crashes <= self.retries:
+                self._return(connection, job, attempt, self._pause(crashes), said)
+            else:
+                now = self._rows.now()
+                self._rows.update_job(connection, job.id, state="failed", ended=now, **said)
+                self._rows.event(connection, "failed", job.number, attempt.number, reason)
+        return True
+
+    def _return(
+        self,
+        connection: Connection,
+        job: Row[Any],
+        attempt: Row[Any],
+        pause: float,
+        said: Mapping[str, str],
+    ) -> None:
+        """A job waits, for so many seconds at least, to be tried again."""
+        not_before = self._rows.now() + pause  # for people to read
+        self._rows.update_job(connection, job.id, state="waiting", not_before=not_before, **said)
+        when = {"boot": self.clock.boot, "at": self.clock.now() + pause}
+        self._rows.event(connection, "returned", job.number, attempt.number, when)
+
+    def _pause(self, failures: int) -> float:
+        """Doubled after every failure, within bounds."""
+        return min(self.pause * 2.0 ** min(failures - 1, 50), max(LONGEST_PAUSE, self.pause))
 
 
 def _words(reason: str) -> str:

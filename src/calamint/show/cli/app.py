@@ -23,6 +23,14 @@ Storage = Annotated[
 Name = Annotated[
     str | None, typer.Option("--name", "-n", help="Name of the study, if the storage has several.")
 ]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        envvar="CALAMINT_TRUST",
+        help="Import the functions that the storage names, which runs their modules.",
+    ),
+]
 As = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
 JobNumber = Annotated[int, typer.Argument(help="Number of the job, as printed by ask.")]
 DEFAULT = "sqlite:///calamint.db"
@@ -57,6 +65,11 @@ def options(
     pass
 
 
-def open_study(storage: str, name: str | None) -> "run.Study":
+def read_study(storage: str, name: str | None, trust: bool) -> "run.StudyView":
+    """The study that a command only reads; its storage may be one that cannot be written."""
+    return run.StudyView.of(storage, name, trust=trust)
+
+
+def open_study(storage: str, name: str | None, trust: bool) -> "run.Study":
     """The study that a command is about."""
-    return run.Study.load(storage, name)
+    return run.Study.load(storage, name, trust=trust)

@@ -65,7 +65,7 @@ def read_value(text: str) -> Any:
     return text
 
 
-def read_params(study: "run.Study", words: Sequence[str]) -> dict[str, Any]:
+def read_params(study: "run.StudyView", words: Sequence[str]) -> dict[str, Any]:
     known = study.problem.space.parameters
     return {
         key: run.read_text(known[key], text) if key in known else text

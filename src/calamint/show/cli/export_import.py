@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from calamint.errors import ProblemError
-from calamint.show.cli.app import DEFAULT, Name, Storage, app, open_study
+from calamint.show.cli.app import DEFAULT, Name, Storage, Trust, app, open_study, read_study
 
 
 @app.command(epilog="Example: calamint export measurements.csv")
@@ -15,9 +15,10 @@ def export(
     path: Annotated[Path, typer.Argument(help="File to write, ending in .csv or .json.")],
     storage: Storage = DEFAULT,
     name: Name = None,
+    trust: Trust = False,
 ) -> None:
     """Write all measurements to a CSV or JSON file."""
-    study = open_study(storage, name)
+    study = read_study(storage, name, trust)
     if path.suffix == ".json":
         try:
             path.write_text(json.dumps(study.table(), indent=2) + "\n")
@@ -37,7 +38,8 @@ def import_(
     ],
     storage: Storage = DEFAULT,
     name: Name = None,
+    trust: Trust = False,
 ) -> None:
     """Add measurements from a CSV or JSON file."""
-    count = open_study(storage, name).add_table(path)
+    count = open_study(storage, name, trust).add_table(path)
     typer.echo(f"Rows added: {count}.")

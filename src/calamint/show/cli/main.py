@@ -12,7 +12,7 @@ from calamint.show.cli.app import FAILED, STORAGE, app
 COMMANDS = (run, status, ask_tell, recommend, export_import, doctor)
 _ORDER = (
     *("init", "run", "status", "recommend"),
-    *("ask", "tell", "fail", "cancel", "enqueue"),
+    *("ask", "tell", "fail", "cancel", "enqueue", "release", "forgive"),
     *("jobs", "history", "gains", "export", "import", "studies", "doctor"),
 )
 app.registered_commands.sort(
@@ -22,7 +22,6 @@ app.registered_commands.sort(
 
 def main() -> None:
     """The program; mistakes are one sentence and an exit code."""
-    sys.path.insert(0, "")  # problems may name functions of modules here
     try:
         app()
     except StorageError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from calamint import run
 
@@ -47,13 +48,14 @@ def show_rows(
         table.add_column("")
         table.add_column("")
         for key, value in rows[0].items():
-            table.add_row(key, _cell(value, _words))
+            table.add_row(Text(key), Text(_cell(value, _words)))
     else:
         columns = [name for name in columns if any(row.get(name) not in (None, {}) for row in rows)]
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(Text(column), overflow="fold")
         for row in rows:
-            table.add_row(*(_cell(row.get(column), _words) for column in columns))
+            # Users' words are never markup.
+            table.add_row(*(Text(_cell(row.get(column), _words)) for column in columns))
     Console().print(table if rows else "None.")
 
 

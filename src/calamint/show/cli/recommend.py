@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from calamint.errors import ProblemError
-from calamint.show.cli.app import DEFAULT, As, Name, Storage, app, open_study
+from calamint import run
+from calamint.errors import ProblemError, StorageError
+from calamint.show.cli.app import DEFAULT, As, Name, Storage, Trust, app, open_study, read_study
 from calamint.show.cli.arguments import read_params
 from calamint.show.cli.output import Format, show_answer, show_rows
 
@@ -14,6 +15,7 @@ from calamint.show.cli.output import Format, show_answer, show_rows
 def recommend(
     storage: Storage = DEFAULT,
     name: Name = None,
+    trust: Trust = False,
     delta: Annotated[
         float | None, typer.Option(help="Accepted probability of being infeasible.")
     ] = None,
@@ -23,7 +25,10 @@ def recommend(
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """Print the recommended input and its probability of being feasible."""
-    study = open_study(storage, name)
+    try:
+        study: run.StudyView = open_study(storage, name, trust)
+    except StorageError:  # it may be one that can only be read: the answer is not stored then
+        study = read_study(storage, name, trust)
     if not study.history:
         raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
     best = study.recommend(delta, "observed" if observed else "believed")
@@ -43,9 +48,10 @@ def gains(
     params: Annotated[list[str], typer.Argument(help="Parameters as name=value, one for each.")],
     storage: Storage = DEFAULT,
     name: Name = None,
+    trust: Trust = False,
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """Print the bits that measuring each function at an input would yield."""
-    study = open_study(storage, name)
+    study = read_study(storage, name, trust)
     found = study.gains([read_params(study, params)])
     show_rows([{"function": key, "bits": float(value[0])} for key, value in found.items()], format)

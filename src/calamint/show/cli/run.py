@@ -9,7 +9,16 @@ from calamint import run as running
 from calamint import show
 from calamint.decide import default_confirmations
 from calamint.errors import ProblemError
-from calamint.show.cli.app import DEFAULT, FAILED, INTERRUPTED, Name, Storage, app, open_study
+from calamint.show.cli.app import (
+    DEFAULT,
+    FAILED,
+    INTERRUPTED,
+    Name,
+    Storage,
+    Trust,
+    app,
+    open_study,
+)
 from calamint.show.cli.arguments import import_name, read_problem, read_rationality
 from calamint.show.sentences import say
 
@@ -17,7 +26,10 @@ from calamint.show.sentences import say
 @app.command(epilog="Example: calamint init problem.toml --storage sqlite:///nn.db")
 def init(
     spec: Annotated[
-        str, typer.Argument(help="Problem spec: a TOML or JSON file, or module:name of a Problem.")
+        str,
+        typer.Argument(
+            help="Problem spec: a TOML or JSON file, or module:name or file.py:name of a Problem."
+        ),
     ],
     storage: Storage = DEFAULT,
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the study.")] = "study",
@@ -78,6 +90,7 @@ def run(
     ] = None,
     storage: Storage = DEFAULT,
     name: Name = None,
+    trust: Trust = False,
     evaluations: Annotated[
         int | None, typer.Option(help="Total number of evaluations, earlier runs included.")
     ] = None,
@@ -100,8 +113,13 @@ def run(
         float | None, typer.Option(help="Kill a job that runs longer than this many seconds.")
     ] = None,
     tasks: Annotated[
-        str | None, typer.Option(help="Functions that run the tasks: module:name of a dict.")
+        str | None,
+        typer.Option(help="Functions that run the tasks: module:name or file.py:name of a dict."),
     ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Go on if a task crashes in the same way everywhere."),
+    ] = False,
 ) -> None:
     """Decide and run jobs until a budget is used up; resumes an earlier run."""
     if evaluations is None and seconds is None and cost is None and bits is None:
@@ -112,7 +130,7 @@ def run(
         running.parse_tasks(problem.tasks, functions)  # refuses before anything is stored
         study = running.Study(problem, running.Database(storage), name or "study")
     else:
-        study = open_study(storage, name)
+        study = open_study(storage, name, trust)
     console = Console()
     with show.Live(console) as live:
         report = study.run(
@@ -124,6 +142,7 @@ def run(
             default_confirmations(study.problem, evaluations) if confirm is None else confirm,
             running.Local(timeout),
             live,
+            keep_going=keep_going,
         )
     say(console, f"{report}.")
     if study.history:
