@@ -20,7 +20,14 @@ def test_no_file_has_more_than_400_lines():
 
 def test_no_base_class_has_one_subclass():
     """But for classes that are used themselves, and roots of what users may extend."""
-    used_themselves = {"Clock", "CalamintError", "ProblemError", "StudyView", "Watcher"}
+    used_themselves = {
+        "Clock",
+        "CalamintError",
+        "ProblemError",
+        "StorageError",
+        "StudyView",
+        "Watcher",
+    }
     classes = [node for tree in TREES.values() for node in ast.walk(tree)]
     classes = [node for node in classes if isinstance(node, ast.ClassDef)]
     own = {node.name for node in classes}

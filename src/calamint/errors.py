@@ -26,6 +26,10 @@ class StorageError(CalamintError):
         self.transient = transient
 
 
+class SchemaError(StorageError):
+    """A storage of an earlier version: its tables have to be brought up to date to be read."""
+
+
 class TaskError(CalamintError):
     """A task that cannot be started at all, at any input."""
 

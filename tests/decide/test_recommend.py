@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calamint as cm
-from calamint.decide.recommend import best_measured, constrained_optimum
+from calamint.decide.recommend import best_likely, constrained_optimum
 from calamint.model import Data, feasibility, fit
 from calamint.testbed import toy
 
@@ -48,16 +48,38 @@ def test_no_grid_point_is_better(count, delta):
         assert found.probability >= probability.max() - 1e-6
 
 
-def test_the_best_measured_input_is_the_lowest_of_those_that_are_feasible():
+def test_the_best_likely_input_is_the_lowest_of_those_that_are_feasible():
     objective = np.array([3.0, 1.0, 2.0, 0.0])
-    assert best_measured(objective, np.array([1.0, 0.97, 1.0, 0.4]), 0.05) == 1
-    assert best_measured(objective, np.array([0.1, 0.2, 0.3, 0.4]), 0.05) is None
+    assert best_likely(objective, np.array([1.0, 0.97, 1.0, 0.4]), 0.05) == 1
+    assert best_likely(objective, np.array([0.1, 0.2, 0.3, 0.4]), 0.05) is None
 
 
 def test_a_doubtful_input_has_to_be_better_by_more():
     probability = np.array([1.0, 1.0, 0.5])  # worth 0.5 / 0.95 of its advantage over 3
-    assert best_measured(np.array([3.0, 1.0, -0.7]), probability, 0.05) == 1
-    assert best_measured(np.array([3.0, 1.0, -0.9]), probability, 0.05) == 2
+    assert best_likely(np.array([3.0, 1.0, -0.7]), probability, 0.05) == 1
+    assert best_likely(np.array([3.0, 1.0, -0.9]), probability, 0.05) == 2
+
+
+def test_advantages_are_over_a_typical_input():
+    """A safer input that is no better than most is worth nothing; if all are worse, the least."""
+    objective, probability = np.array([9.0, 2.0, 1.0]), np.array([0.9, 0.8, 0.6])
+    assert best_likely(objective, probability, 0.05) == 1  # the worst has 9
+    assert best_likely(objective, probability, 0.05, typical=3.0) == 2
+    assert best_likely(objective, probability, 0.05, typical=0.5) == 1
+
+
+def test_if_no_input_is_feasible_enough_it_is_not_the_safest_at_any_price():
+    """A limit that noise leaves open everywhere: the safest corner has the worst objective."""
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c <= 1"])
+    optimizer = cm.Optimizer(problem, seed=0, initial=0)
+    rng = RNG(3)
+    for x in np.repeat(np.linspace(0, 1, 12), 2):  # twice, or noise would look like roughness
+        noisy = 0.92 + 0.06 * x + 0.3 * rng.standard_normal()
+        optimizer.add({"x": float(x)}, {"f": 100 * (1 - x), "c": float(noisy)})
+    believed = optimizer.recommend()
+    assert not believed.confident
+    assert believed.probability >= 0.5
+    assert believed.objective < 50  # the median
 
 
 def test_the_probability_is_used_up_when_it_binds():

@@ -21,7 +21,7 @@ from calamint.decide.failures import ModelledProblem, add_success_constraints
 from calamint.decide.fallback import first_success
 from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.observations import Observations
-from calamint.decide.recommend import LIKELY, best_measured, constrained_optimum
+from calamint.decide.recommend import LIKELY, best_likely, constrained_optimum, likely_optimum
 from calamint.decide.records import Recommendation, near_points
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
@@ -184,6 +184,10 @@ class Query:
         stated = self.modelled.original
         near = near_points(stated, self.observations.history)
         optimum = constrained_optimum(self.surrogate, near, delta, self._rng(2))
+        if not optimum.confident:
+            rng = self._rng(4)
+            likely = likely_optimum(self.surrogate, near, delta, self._typical_objective, rng)
+            optimum = optimum if likely is None else likely
         params = stated.space.decode(optimum.point)
         here = measured_inputs(stated, self.observations.history).get(input_key(params))
         if here is not None and here.confirmed(stated):
@@ -208,6 +212,12 @@ class Query:
             for name, data in self.observations.data.items()
             if name not in self.modelled.problem.binary and data.is_exact
         )
+
+    @cached_property
+    def _typical_objective(self) -> float:
+        """What is expected at the inputs that were measured: the median, standardised."""
+        points = np.array([record.point for record in self.observations.history])
+        return float(np.median(self.surrogate.expected_objective(points)))
 
     def expected_objective(self, params: Params) -> tuple[float, float]:
         """The mean and the standard deviation of a measurement, standardised."""
@@ -259,7 +269,11 @@ class Query:
         if not inputs:
             raise ResultError("nothing has been measured: tell a result before asking for it.")
         confirmed = [each for each in inputs if each.confirmed(stated)]
-        best = best_measured(*self.at_measured(confirmed), delta) if confirmed else None
+        best = (
+            best_likely(*self.at_measured(confirmed), delta, self._typical_objective)
+            if confirmed
+            else None
+        )
         if best is not None:
             return self._confirmed(confirmed[best], delta)
         points = np.array([each.point for each in inputs])

@@ -3,7 +3,8 @@ algorithm 1, last line).
 
 The lowest expected objective among inputs whose joint probability of being feasible is at least
 1 − δ, where that probability is the mean over hyper-parameter samples of the product over
-constraints. When no input reaches it, the most probably feasible one.
+constraints. When no input reaches it, but some are likely to be feasible, the one whose advantage
+over a typical input, times that probability, is greatest; else the most probably feasible one.
 
 | paper | code | meaning |
 |---|---|---|
@@ -45,22 +46,28 @@ class Optimum:
     confident: bool
 
 
-def best_measured(objective: Array, probability: Array, delta: float) -> int | None:
-    """Which of some measured inputs is best, if one is likely to be feasible.
+def best_likely(
+    objective: Array, probability: Array, delta: float, typical: float | None = None
+) -> int | None:
+    """Which of some inputs is best, if one is likely to be feasible.
 
     Noise may have let an input meet its limits by chance. One whose probability p of being feasible
-    is below 1 − δ is worth p / (1 − δ) of its advantage over the worst.
+    is below 1 − δ is worth p / (1 − δ) of its advantage over a typical input, or over the worst of
+    these if all are worse.
 
     Args:
         objective: (n,) what is expected of each, standardised.
         probability: (n,) of being feasible.
+        typical: The objective of a typical input; the worst of these if not given.
     """
     likely = np.flatnonzero(probability >= LIKELY)
     if len(likely) == 0:
         return None
-    advantage = objective[likely].max() - objective[likely]
     share = np.minimum(probability[likely] / (1 - delta), 1.0)
-    return int(likely[np.argmax(share * advantage)])
+    worst = objective[likely].max()
+    if typical is None or typical <= objective[likely].min():
+        typical = worst
+    return int(likely[np.argmax(share * np.maximum(typical - objective[likely], 0.0))])
 
 
 def constrained_optimum(
@@ -95,6 +102,23 @@ def constrained_optimum(
             break
         best = _better(sprayed, _polish(surrogate, sprayed.point, delta, probit))
     return _settle(surrogate, best, delta)
+
+
+def likely_optimum(
+    surrogate: Surrogate, near: Array, delta: float, typical: float, rng: np.random.Generator
+) -> Optimum | None:
+    """The best input if none reaches 1 − δ, but some are likely to be feasible.
+
+    Args:
+        near: (k, D) measured inputs.
+        typical: The objective of a typical input, standardised.
+    """
+    candidates = candidate_points(surrogate.problem.space, _CANDIDATES, near, rng)
+    candidates = np.vstack([near, candidates])
+    objective = surrogate.expected_objective(candidates)
+    probability = feasibility.probability(surrogate, candidates)
+    best = best_likely(objective, probability, delta, typical)
+    return None if best is None else _evaluated(surrogate, candidates[best], delta)
 
 
 def _better(one: Optimum, other: Optimum) -> Optimum:

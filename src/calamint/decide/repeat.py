@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from calamint.decide.observations import Observations
-from calamint.decide.recommend import best_measured
+from calamint.decide.recommend import best_likely
 from calamint.decide.records import Record
 from calamint.decide.settings import Settings
 from calamint.model import Surrogate, feasibility
@@ -46,7 +46,7 @@ def repeat_due(
         points = np.array([record.point for record in records])
         objective = surrogate.expected_objective(points)
         probability = feasibility.probability(surrogate, points)
-        best = best_measured(objective, probability, settings.delta)
+        best = best_likely(objective, probability, settings.delta)
         if best is not None:
             return task, records[best]
     return None

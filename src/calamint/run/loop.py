@@ -26,6 +26,7 @@ from calamint.run.outcomes import SameCrash, broken, jobs_of_others, named
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.signals import heartbeats, interrupts
 from calamint.run.spool import folder_name, remove_result
+from calamint.run.starting import Starting
 
 if TYPE_CHECKING:
     from calamint.run.study import Study
@@ -74,6 +75,7 @@ class Loop:
         folder = None if path is None else Path(f"{path}.jobs")
         uid = study.replica().uid
         self.executor.prepare(self.functions, folder, folder_name(study), uid)
+        self.starting = Starting(self.executor, self._started, self._say)
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None
         self.last: Job | None = None
@@ -149,7 +151,8 @@ class Loop:
         self._lost = []
         if self._is_writable():
             self._store_results()
-        if self._is_writable():
+        self._unstored += self.starting.try_again()
+        if self._is_writable() and not self.starting.postponed:
             self._attempt(self._fill)
         if not self.running and not self._unstored and self.stopped is not None:
             return False
@@ -158,6 +161,8 @@ class Loop:
                 self._leave_results()
                 return False
             for job in list(self.running):
+                if self.starting.forget(job):
+                    self._give_up(job)
                 self.executor.stop(job)
         self._attempt(self._recommend)
         self._attempt(self._look)
@@ -284,7 +289,9 @@ class Loop:
         self.last = job
         LOG.info("%s", job)
         self.running[job] = time.monotonic()
-        self.executor.start(job)
+        self.starting.start(job)
+
+    def _started(self, job: Job) -> None:
         if self.watch is not None:
             self.watch.started(self._progress(), job)
 
@@ -339,15 +346,14 @@ class Loop:
             self._done += 1
             self._job_seconds += outcome.seconds
             self._news = True
-        elif self._machine_row > self.study.settings.retries and self._is_held(job):
+        elif (
+            self._machine_row > self.study.settings.retries
+            and job.number in self.study.replica().held
+        ):
             self._stop(f"job {job.number} is held, as this machine cannot run it: {error}.")
         if self.watch is not None:
             told = JobResult(job, outcome.values, failure, None, outcome.seconds, cause)
-            watch = self.watch
-            self._attempt(lambda: watch.ended(self._progress(), told))
-
-    def _is_held(self, job: Job) -> bool:
-        return job.number in self.study.replica().held
+            self._attempt(lambda: self.watch.ended(self._progress(), told))  # type: ignore[union-attr]
 
     def _stop(self, sentence: str) -> None:
         """Start no more jobs: what runs may end, then this is raised."""

@@ -79,7 +79,12 @@ class Executor(ABC):
         return []
 
     @abstractmethod
-    def start(self, job: Job) -> None: ...
+    def start(self, job: Job) -> None:
+        """Start a job.
+
+        Raises:
+            OSError: If this machine cannot now, as it has no space or no file handles left.
+        """
 
     @abstractmethod
     def wait(self, seconds: float) -> list[JobResult]:

@@ -3,16 +3,16 @@
 import itertools
 import json
 import queue
+import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
 from calamint.checks import did_you_mean, finite
-from calamint.errors import ProblemError, TaskError
+from calamint.errors import ProblemError, StorageError, TaskError
 from calamint.run.execute.base import Executor, JobResult, SpooledResult, TaskFunction
 from calamint.run.execute.command import Command, check_command, command_payload
 from calamint.run.execute.process import TERMINATION_SECONDS, JobProcess
@@ -72,37 +72,36 @@ class Local(Executor):
         output_folder = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
         self.study_folder = Path(output_folder).absolute() / name
         self._study = study
+        for each in (self.study_folder.parent, self.study_folder):
+            if each.is_symlink() and self._folder is None:
+                raise StorageError(
+                    f"the folder {each} is a link, which is not followed: remove it."
+                )
 
     def start(self, job: Job) -> None:
         timeout = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
-        began = time.monotonic()
+        folder = self._fresh_folder(job)
+        payload: dict[str, Any] = {
+            "path": sys.path,
+            "params": job.params,
+            "result": str(folder / f"result-{self._study}-{job.number}-{job.attempt}.json"),
+        }
+        function = self.functions[job.task]
+        if isinstance(function, Command):
+            payload |= command_payload(function, job, folder)
+        else:
+            payload["function"] = self._pickled[job.task]
         try:
-            folder = self._fresh_folder(job)
-            payload: dict[str, Any] = {
-                "path": sys.path,
-                "params": job.params,
-                "result": str(folder / f"result-{self._study}-{job.number}-{job.attempt}.json"),
-            }
-            function = self.functions[job.task]
-            if isinstance(function, Command):
-                payload |= command_payload(function, job, folder)
-            else:
-                payload["function"] = self._pickled[job.task]
             process = JobProcess(job, payload, folder, timeout, self._finished)
-        except OSError as error:
-            # It is this machine that cannot: other jobs go on.
-            words = f"it could not be started: {error}"
-            took = time.monotonic() - began
-            failed = JobResult(job, error=words, cause="infrastructure", seconds=took)
-            self._finished.put(failed)
-            return
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         self._running[job.number, job.attempt] = process
 
     def _fresh_folder(self, job: Job) -> Path:
         """A new folder that nobody else can read; one may be there from a deleted database."""
-        self.study_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.study_folder.is_symlink():
-            raise OSError(f"{self.study_folder} is a link, which is not followed")
+        for each in (self.study_folder.parent, self.study_folder):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         for again in itertools.count(1):
             name = f"job-{job.number}-{job.attempt}{f'~{again}' if again > 1 else ''}"
             folder = self.study_folder / name

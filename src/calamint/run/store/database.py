@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from calamint.errors import StorageError
+from calamint.errors import SchemaError, StorageError
 from calamint.run.store.schema import REVISION
 
 MEMORY = "sqlite://"
@@ -144,7 +144,7 @@ class Database:
         if current == REVISION:
             return
         if self.read_only:
-            raise StorageError(
+            raise SchemaError(
                 f"storage {self.where}: it has schema {current}, and this version of Calamint needs"
                 f" {REVISION}: open it once for writing, such as by `calamint ask`."
             )

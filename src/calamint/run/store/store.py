@@ -359,7 +359,9 @@ class Store:
         elif cause in _NOT_THE_INPUT:
             row = len(list(takewhile(_NOT_THE_INPUT.__contains__, reversed(causes))))
             if row <= self.retries:
-                self._return(connection, job, attempt, self._pause(row), said)
+                # A machine needs longer than a moment; somebody else may go on at once.
+                factor = 10.0 if cause == "infrastructure" else 1.0
+                self._return(connection, job, attempt, factor * self._pause(row), said)
             else:
                 self._rows.update_job(connection, job.id, state="held", **said)
                 self._rows.event(connection, "held", job.number, attempt.number, reason)

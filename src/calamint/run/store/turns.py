@@ -19,7 +19,7 @@ from calamint.run.store.rows import Rows
 LOG = logging.getLogger("calamint")
 # Seconds that whoever decides is believed to live; it is renewed three times as often.
 DECIDING_LEASE = 30.0
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.01, 0.1
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.002, 0.05
 
 
 @final
@@ -31,18 +31,20 @@ class Turn:
         self._rows = Rows(study, time.time, clock)
         # Of this object, as others in this process may decide, too.
         self._name = f"{owner()}#{secrets.token_hex(4)}"
+        self._wait = _SHORTEST_WAIT
 
     def take(self) -> bool:
-        """Whether it is our turn; if not, after waiting a little."""
-        for pause in (_SHORTEST_WAIT, _LONGEST_WAIT):
-            with self.database.read() as connection:
-                free = self._is_free(connection)
-            if free:
-                with self.database.write() as connection:
-                    if self._is_free(connection):
-                        self._renew(connection)
-                        return True
-            time.sleep(pause)
+        """Whether it is our turn; if not, after waiting a little, longer each time."""
+        with self.database.read() as connection:
+            free = self._is_free(connection)
+        if free:
+            with self.database.write() as connection:
+                if self._is_free(connection):
+                    self._renew(connection)
+                    self._wait = _SHORTEST_WAIT
+                    return True
+        time.sleep(self._wait)
+        self._wait = min(1.5 * self._wait, _LONGEST_WAIT)
         return False
 
     def give_up(self) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from calamint import run
+from calamint.errors import SchemaError
 from calamint.show.cli.output import Format
 
 # What a script can tell by the exit code; 2 is a wrong command line.
@@ -67,7 +68,10 @@ def options(
 
 def read_study(storage: str, name: str | None, trust: bool) -> "run.StudyView":
     """The study that a command only reads; its storage may be one that cannot be written."""
-    return run.StudyView.of(storage, name, trust=trust)
+    try:
+        return run.StudyView.of(storage, name, trust=trust)
+    except SchemaError:
+        return open_study(storage, name, trust)
 
 
 def open_study(storage: str, name: str | None, trust: bool) -> "run.Study":

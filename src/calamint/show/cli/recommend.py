@@ -1,10 +1,9 @@
 """Commands that ask the model: recommend, gains."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from calamint import run
 from calamint.errors import ProblemError, StorageError
 from calamint.show.cli.app import DEFAULT, As, Name, Storage, Trust, app, open_study, read_study
 from calamint.show.cli.arguments import read_params
@@ -25,13 +24,13 @@ def recommend(
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """Print the recommended input and its probability of being feasible."""
-    try:
-        study: run.StudyView = open_study(storage, name, trust)
-    except StorageError:  # it may be one that can only be read: the answer is not stored then
-        study = read_study(storage, name, trust)
-    if not study.history:
+    kind: Literal["observed", "believed"] = "observed" if observed else "believed"
+    if not read_study(storage, name, trust).history:
         raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
-    best = study.recommend(delta, "observed" if observed else "believed")
+    try:
+        best = open_study(storage, name, trust).recommend(delta, kind)
+    except StorageError:  # it can only be read, so the answer is not stored
+        best = read_study(storage, name, trust).recommend(delta, kind)
     row = {
         "params": best.params,
         "objective": best.objective,
