@@ -4,8 +4,10 @@ import os
 import time
 
 import pytest
-from tests.run.cases import check_books, quick, values_of
+from tests.run.cases import SQUARE, check_books, quick, values_of
 from tests.run.test_kill import Log, forked
+
+import calamint as cm
 
 
 def busy(url, log, seconds):
@@ -43,3 +45,59 @@ def test_many_processes_share_a_study(tmp_path, processes, seconds, capsys):
         rate = len(told) / seconds
         print(f"\n{processes} processes: {rate:.0f} ask/tell pairs a second, all there once")
     assert len(told) > seconds
+
+
+def asker(url, log, jobs):
+    """Ask and tell with the default method, and say how often it decided and waited."""
+    study = cm.Study(EIGHT, url, seed=0, initial=3)
+    decide = cm.Optimizer.decide
+
+    def counted(self, *arguments):
+        log.write("decided", "-", "-")
+        return decide(self, *arguments)
+
+    cm.Optimizer.decide = counted
+    while sum(study.replica().ended.values()) < jobs:
+        begin = time.monotonic()
+        job = study.ask()
+        if job is None:
+            time.sleep(0.01)
+            continue
+        log.write("waited", f"{time.monotonic() - begin:.4f}", "-")
+        time.sleep(0.2)
+        study.tell(job, values_of("all", job.params))
+
+
+EIGHT = cm.Problem(
+    SQUARE,
+    minimize="f",
+    constraints=["c >= 0"],
+    tasks={"all": cm.Task(["f", "c"], runs_on="here")},
+    resources={"here": 8},
+)
+
+
+@pytest.mark.parametrize(
+    ("processes", "jobs"), [(4, 12), pytest.param(8, 48, marks=pytest.mark.slow)]
+)
+def test_askers_do_not_compute_in_vain(tmp_path, processes, jobs, capsys):
+    """One decides at a time; the others wait, and decide for what is left."""
+    rates, longest = {}, {}
+    for count in (1, processes):
+        log = Log(tmp_path / f"{count}.log")
+        url = f"sqlite:///{tmp_path / f'{count}.db'}"
+        begin = time.monotonic()
+        pids = [forked(asker, url, log, jobs) for _ in range(count)]
+        assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * count
+        seconds = time.monotonic() - begin
+        made = len(check_books(tmp_path / f"{count}.db")["jobs"])
+        decided = sum(kind == "decided" for kind, *_ in log.lines())
+        waits = [float(words[0]) for kind, *words in log.lines() if kind == "waited"]
+        assert decided <= 1.2 * made
+        rates[count], longest[count] = made / seconds, max(waits)
+    with capsys.disabled():
+        print(
+            f"\n{processes} askers: {decided} decisions for {made} jobs,"
+            f" {rates[processes]:.1f} jobs a second (one asker {rates[1]:.1f}), longest wait {longest[processes]:.2f} s"
+            f" (one asker {longest[1]:.2f} s)"
+        )
