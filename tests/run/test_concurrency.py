@@ -98,6 +98,6 @@ def test_askers_do_not_compute_in_vain(tmp_path, processes, jobs, capsys):
     with capsys.disabled():
         print(
             f"\n{processes} askers: {decided} decisions for {made} jobs,"
-            f" {rates[processes]:.1f} jobs a second (one asker {rates[1]:.1f}), longest wait {longest[processes]:.2f} s"
-            f" (one asker {longest[1]:.2f} s)"
+            f" {rates[processes]:.1f} jobs a second (one asker {rates[1]:.1f}),"
+            f" longest wait {longest[processes]:.2f} s (one asker {longest[1]:.2f} s)"
         )
