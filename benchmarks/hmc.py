@@ -99,13 +99,15 @@ def effective_sample_size(draws: Array) -> float:
     variance = within * (length - 1) / length
     if count > 1:
         variance += draws.mean(1).var(ddof=1)
-    correlations = 1 - (within - covariances.mean(0) * length / (length - 1)) / variance
+    correlations = 1 - (within - covariances.mean(0)) / variance
     correlations[0] = 1.0
-    pairs = correlations[: 2 * (length // 2)].reshape(-1, 2).sum(1)
-    positive = np.flatnonzero(pairs <= 0)
-    pairs = pairs[: positive[0] if len(positive) else len(pairs)]
-    pairs = np.minimum.accumulate(pairs)
-    time = max(-1 + 2 * pairs.sum(), 1 / np.log10(count * length))
+    pairs = correlations[: 2 * ((length - 1) // 2)].reshape(-1, 2).sum(1)
+    stops = np.flatnonzero(pairs <= 0)
+    last = stops[0] if len(stops) else len(pairs) - 1
+    # Half of the pair at which it stops, if that is positive, makes up for stopping early.
+    rest = max(correlations[2 * last], 0.0)
+    pairs = np.minimum.accumulate(pairs[:last])
+    time = max(-1 + 2 * pairs.sum() + rest, 1 / np.log10(count * length))
     return float(count * length / time)
 
 
