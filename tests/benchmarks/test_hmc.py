@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+
 from hmc import effective_sample_size, gelman_rubin, geweke
 
 
