@@ -72,6 +72,21 @@ def test_the_same_crash_from_every_input_stops_the_run():
     assert (report.evaluations, report.failed) == (7, 7)
 
 
+def test_a_job_that_somebody_tells_while_it_runs_does_not_stop_the_run(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    study, other = quick(ONE, url), quick(ONE, url)
+
+    class Meddling(cm.Live):
+        def started(self, progress, job):
+            if job.number == 0:
+                other.tell(0, {"f": 0.25})
+
+    report = study.run({"run": first_of_square}, evaluations=3, watch=Meddling())
+    assert report.stopped == "evaluations"
+    assert study.history[0].values == {"f": 0.25}
+    assert len(study.history) == 3
+
+
 def test_output_and_results_are_bounded(tmp_path):
     def talk(params):
         for _ in range(3000):

@@ -3,10 +3,10 @@
 import logging
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from calamint.checks import check_integer, shown
 from calamint.decide import Recommendation, VirtualClock, tasks_to_measure_all
@@ -112,7 +112,10 @@ class Loop:
                     pass
             finally:
                 self.executor.close()
-                for job in list(self.running):
+                self._unstored += self.executor.wait(0.0)
+                with suppress(StorageError):  # the next run stores what this one cannot
+                    self._store_results()
+                for job in self.running.keys() - {result.job for result in self._unstored}:
                     self._give_up(job)
             if self._mistake is not None:
                 raise self._mistake
@@ -138,10 +141,8 @@ class Loop:
 
     def _pressed(self, presses: int) -> None:
         self._presses = presses
-        if presses == 1:
-            self._say("No more jobs are started. Press Ctrl-C again to end those that run.")
-        else:
-            self._say("Ending the jobs that run.")
+        first = "No more jobs are started. Press Ctrl-C again to end those that run."
+        self._say(first if presses == 1 else "Ending the jobs that run.")
 
     def _step(self) -> bool:
         """Start what can be started, then wait for something to end; False when all is over."""
@@ -245,10 +246,8 @@ class Loop:
             pending = {job.number for job in replica.optimizer.pending}
             under_way = pending & {number for number, _ in list(replica.open)}
             elapsed = self._elapsed()
-            before = self.stopped
-            self.stopped = self.budget.spent(replica, under_way, elapsed)
-            if self.stopped is None and before == "bits":
-                self.stopped = "bits"
+            exhausted: Stop | None = "bits" if self.stopped == "bits" else None
+            self.stopped = self.budget.spent(replica, under_way, elapsed) or exhausted
             if self.stopped is not None:
                 return
             # Jobs that wait come first, and are counted like those that run.
@@ -313,20 +312,20 @@ class Loop:
 
     def _ended(self, job: Job, outcome: JobResult) -> None:
         error, cause, failure = outcome.error, outcome.cause, outcome.error
-        values: Any = None
         if error is None:
             values = named(outcome.values, self.study.problem.tasks[job.task].measures)
             try:
                 self.study.tell(job, values, outcome.seconds)
                 failure = broken(values)
             except ResultError as refused:
-                error = failure = str(refused)
-                cause = "refused"
+                error, cause = str(refused), "refused"
         if error is not None:
+            failure = error
             try:
                 self.study.fail(job, error, cause or "crashed")
             except ResultError:
                 LOG.info("job %d had ended before", job.number)
+                return
         if cause == "refused":
             what = "nothing that can be read" if outcome.values is None else shown(outcome.values)
             again = f"job {job.number} waits to be run again"
