@@ -4,6 +4,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -20,6 +22,8 @@ def test_every_example_is_tested():
         "balancing",
         "lab_tests",
         "profit_and_risk",
+        "sampler",
+        "small_network",
         "train_and_profile",
     }
 
@@ -60,3 +64,21 @@ def test_balancing(capsys):
     assert truth["sway"] < 40
     assert truth["motor_cool"]
     assert "the pole fell" in capsys.readouterr().out
+
+
+def test_sampler(capsys):
+    example = load("sampler")
+    best = example.main(runs=16)
+    again = [example.run(best.params, seed) for seed in range(100, 105)]  # none diverges
+    # Random search over 60 runs finds 400 draws at best.
+    assert np.median([np.exp(found["log_size"]) for found in again]) > 100
+    assert np.median([found["r_hat"] for found in again]) < 1.1
+    assert "the integrator diverged" in capsys.readouterr().out
+
+
+def test_small_network(capsys):
+    example = load("small_network")
+    best = example.main(trainings=14)
+    assert example.multiplications(best.params) <= 2000
+    assert example.train(best.params)["error"] < 50  # at random 90
+    assert "bits are expected" in capsys.readouterr().out
