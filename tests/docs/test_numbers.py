@@ -30,6 +30,7 @@ DEFINED = {
     "model.md": {
         "1e6": "an example",
         "0.1": "a share",
+        "90": "an interval",
         "95": "an interval",
         "0.5": "a prior",
         "1.0": "a prior",
