@@ -217,6 +217,8 @@ class Query:
     def _typical_objective(self) -> float:
         """What is expected at the inputs that were measured: the median, standardised."""
         points = np.array([record.point for record in self.observations.history])
+        if len(points) == 0:
+            return 0.0
         return float(np.median(self.surrogate.expected_objective(points)))
 
     def expected_objective(self, params: Params) -> tuple[float, float]:
