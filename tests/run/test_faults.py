@@ -377,5 +377,12 @@ EACH = 40
 def tough(path, log):
     """Run until all is done, whatever happens to this machine."""
     problem = ONE.changed(tasks={"run": cm.Task("f", failures="retry")})
-    study = quick(problem, f"sqlite:///{path}", pause=0.01, retries=1000)
+    while True:
+        try:
+            study = quick(problem, f"sqlite:///{path}", pause=0.01, retries=1000)
+            break
+        except cm.StorageError as error:  # it cannot be opened, as the disk is full
+            if not error.transient:
+                raise
+            time.sleep(0.05)
     study.run(Counted(log, 0.1), evaluations=EACH)

@@ -85,9 +85,9 @@ class Loop:
         self._done = self._failed = 0
         self._job_seconds = 0.0
         self._failure: str | None = None
-        self._waited = False
-        self._exhausted = False
-        self._machine_row = 0  # attempts in a row that failed for this machine's sake
+        self._waited = self._exhausted = False
+        # Whether results of earlier runs are stored; attempts in a row that this machine failed.
+        self._spool_taken, self._machine_row = False, 0
         self._lost: list[Job] = []
         # Results that wait for the storage, since when it cannot be written, and when to try again.
         self._unstored: list[JobResult] = []
@@ -107,7 +107,6 @@ class Loop:
         beats = nullcontext() if self.virtual else heartbeats(self.lease / 3, self._beat)
         with interrupts(self._pressed), beats:
             try:
-                self._take_spooled()
                 while self._step():
                     pass
             finally:
@@ -153,7 +152,9 @@ class Loop:
         if self._is_writable():
             self._store_results()
         self._unstored += self.starting.try_again()
-        if self._is_writable() and not self.starting.postponed:
+        if self._is_writable() and not self._spool_taken:
+            self._spool_taken = self._attempt(self._take_spooled)
+        if self._is_writable() and self._spool_taken and not self.starting.postponed:
             self._attempt(self._fill)
         if not self.running and not self._unstored and self.stopped is not None:
             return False
