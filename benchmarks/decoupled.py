@@ -11,92 +11,17 @@ import argparse
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import numpy as np
-
-from calamint import Model, Optimizer, Task
-from calamint.decide import VirtualClock, simulate
-from calamint.testbed import CLASSIC, SolvedProblem, gp_prior
+from calamint import Model, Task
 from rows import gather, median_interval, read
-from starts import starting_points
+from virtual import Experiment, Method, Row, apart, mean, prior_2d, repetition, toy
 
 RESULTS = Path(__file__).parent / "results"
-STARTS = 3
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to split a problem into tasks, and to decide.
-
-    durations  seconds of each task          deciding  seconds of a decision, by its update
-    """
-
-    tasks: Mapping[str, Task]
-    resources: Mapping[str, int]
-    durations: Mapping[str, float]
-    rationality: float | Literal["batch"] = math.inf
-    deciding: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Methods on the same problems, looked at after so many measurements, or seconds."""
-
-    title: str
-    solved: Callable[[int], SolvedProblem]
-    methods: Mapping[str, Method]
-    by: Literal["evaluations", "seconds"]
-    at: tuple[int, ...]
-    repetitions: int
-    delta: float
-    model: Model = field(default_factory=lambda: Model(transform="none"))
-
-
-@dataclass(frozen=True)
-class Row:
-    """A repetition at one of the moments it is looked at.
-
-    counts, busy  measurements by function, seconds by task (JSON)
-    full, partial seconds spent on decisions; fulls, partials: how many
-    """
-
-    experiment: str
-    method: str
-    seed: int
-    at: int
-    time: float
-    gap: float
-    feasible: bool
-    active: bool
-    counts: str
-    busy: str
-    full: float
-    partial: float
-    fulls: int
-    partials: int
-
-    @property
-    def key(self) -> tuple[str, str, int, int]:
-        return self.experiment, self.method, self.seed, self.at
-
-
-def toy(seed: int) -> SolvedProblem:  # noqa: ARG001 - the same problem for every seed
-    return CLASSIC["toy"]()
-
-
-def prior_2d(seed: int) -> SolvedProblem:
-    return gp_prior(2, seed)
-
-
-def apart(resource: str, *names: str) -> dict[str, Task]:
-    return {name: Task(measures=[name], runs_on=resource) for name in names}
 
 
 def toy_experiment() -> Experiment:
@@ -105,10 +30,6 @@ def toy_experiment() -> Experiment:
     separate = Method(apart("here", *names), {"here": 3}, second)
     together = {"all": Task(measures=list(names), runs_on="here")}
     return Experiment(
-        "Toy problem, one resource of capacity 3 (the paper's Fig. 8). Coupled: the three functions"
-        " are measured at the same input. CD: every measurement is chosen, three at a time. CD-F:"
-        " full update for the first of each three, partial ones for the others. Ten hyper-parameter"
-        " samples, δ = 0.01.",
         toy,
         {
             "Coupled": Method(together, {"here": 1}, {"all": 1.0}),
@@ -119,6 +40,10 @@ def toy_experiment() -> Experiment:
         (15, 30, 45, 60, 75, 90),
         repetitions=30,
         delta=0.01,
+        title="Toy problem, one resource of capacity 3 (the paper's Fig. 8). Coupled: the three"
+        " functions are measured at the same input. CD: every measurement is chosen, three"
+        " at a time. CD-F: full update for the first of each three, partial ones for the"
+        " others. Ten hyper-parameter samples, δ = 0.01.",
     )
 
 
@@ -127,8 +52,6 @@ def gp_prior_experiment() -> Experiment:
     each = {"f": Task(measures=["f"], runs_on="one"), "c": Task(measures=["c"], runs_on="other")}
     separate = Method(apart("here", "f", "c"), {"here": 2}, {"f": 1.0, "c": 1.0}, "batch")
     return Experiment(
-        "Draws from a Gaussian process prior in 2-D with one constraint, noise 0.1, capacity 2 (the"
-        " paper's Fig. 9), hyper-parameters known, δ = 0.05. NCD: one resource for each function.",
         prior_2d,
         {
             "Coupled": Method(together, {"here": 1}, {"all": 1.0}),
@@ -140,6 +63,9 @@ def gp_prior_experiment() -> Experiment:
         repetitions=60,
         delta=0.05,
         model=Model("se", "map", lengthscale=0.1, amplitude=1.0, noise_variance=0.01),
+        title="Draws from a Gaussian process prior in 2-D with one constraint, noise 0.1,"
+        " capacity 2 (the paper's Fig. 9), hyper-parameters known, δ = 0.05. NCD: one"
+        " resource for each function.",
     )
 
 
@@ -151,8 +77,6 @@ def durations_experiment(fast: str) -> Experiment:
     together = {"all": Task(measures=["f", "c1", "c2"], runs_on=[list(measures)])}
     resources = dict.fromkeys(measures, 1)
     return Experiment(
-        f"Toy problem on two resources: the task of the {fast} takes 1 s, the other 10 s. Coupled"
-        " takes both resources for 10 s. By simulated seconds; decisions take none. δ = 0.01.",
         toy,
         {
             "Coupled": Method(together, resources, {"all": 10.0}),
@@ -162,6 +86,9 @@ def durations_experiment(fast: str) -> Experiment:
         (30, 60, 90, 120, 150),
         repetitions=20,
         delta=0.01,
+        title=f"Toy problem on two resources: the task of the {fast} takes 1 s, the other 10 s."
+        " Coupled takes both resources for 10 s. By simulated seconds; decisions take"
+        " none. δ = 0.01.",
     )
 
 
@@ -173,9 +100,6 @@ def rationality_experiment() -> Experiment:
     together = {"all": Task(measures=list(names), runs_on="here")}
     levels = {"∞": math.inf, "1": 1.0, "0.1": 0.1, "0": 0.0}
     return Experiment(
-        "Toy problem for 15 minutes on one resource: f takes no time, c1 2 s, c2 60 s (the paper's"
-        f" Table 1). A full decision takes {deciding['full']} s and a partial one"
-        f" {deciding['partial']} s, about what the paper's did. Every task costs 1. δ = 0.05.",
         toy,
         {
             "Coupled": Method(together, {"here": 1}, {"all": 62.0}, deciding=deciding),
@@ -185,6 +109,10 @@ def rationality_experiment() -> Experiment:
         (300, 600, 900),
         repetitions=20,
         delta=0.05,
+        title="Toy problem for 15 minutes on one resource: f takes no time, c1 2 s, c2 60 s"
+        f" (the paper's Table 1). A full decision takes {deciding['full']} s and a partial"
+        f" one {deciding['partial']} s, about what the paper's did. Every task costs 1. δ ="
+        " 0.05.",
     )
 
 
@@ -197,82 +125,8 @@ EXPERIMENTS: dict[str, Callable[[], Experiment]] = {
 }
 
 
-def repetition(name: str, way: str, seed: int) -> list[Row]:
-    """Run one method on one problem, and look at it when it is time."""
-    experiment = EXPERIMENTS[name]()
-    method = experiment.methods[way]
-    solved = experiment.solved(seed)
-    problem = solved.problem.changed(tasks=method.tasks, resources=method.resources)
-    clock = VirtualClock(method.deciding)
-    optimizer = Optimizer(
-        problem,
-        model=experiment.model,
-        seed=seed,
-        initial=0,
-        delta=experiment.delta,
-        rationality=method.rationality,
-        clock=clock,
-    )
-    noise = np.random.default_rng([seed, 1])
-    for params in starting_points(solved, seed, STARTS):
-        optimizer.add(params, solved.measure(params, noise))
-    counts = Counter(dict.fromkeys(problem.functions, STARTS))
-    busy = dict.fromkeys(problem.tasks, 0.0)
-    measured = STARTS * len(problem.functions)
-
-    def measure(task: str, params: Mapping[str, object]) -> dict[str, float]:
-        values = solved.measure(params, noise)
-        return {function: values[function] for function in problem.tasks[task].measures}
-
-    def look(at: int) -> Row:
-        params = optimizer.recommend().params
-        spent = {"full": 0.0, "partial": 0.0}
-        made = Counter(decision.update for decision in optimizer.decisions)
-        for decision in optimizer.decisions:
-            if decision.update in spent:
-                spent[decision.update] += decision.stage_seconds["total"]
-        return Row(
-            experiment=name,
-            method=way,
-            seed=seed,
-            at=at,
-            time=round(clock.now(), 3),
-            gap=solved.gap(params, tolerance=1e-6),
-            feasible=solved.feasible(params, tolerance=1e-6),
-            active=_active(solved),
-            counts=json.dumps(counts),
-            busy=json.dumps(busy),
-            full=round(spent["full"], 3),
-            partial=round(spent["partial"], 3),
-            fulls=made["full"],
-            partials=made["partial"],
-        )
-
-    moments = iter(experiment.at)
-    due: float = next(moments)
-    rows = []
-    seconds = experiment.at[-1] if experiment.by == "seconds" else math.inf
-    for ran in simulate(optimizer, measure, method.durations, seconds=seconds):
-        counts.update(ran.values.keys())
-        busy[ran.job.task] += ran.ended - ran.started
-        measured += len(ran.values)
-        while (measured if experiment.by == "evaluations" else ran.ended) >= due:
-            rows.append(look(int(due)))
-            due = next(moments, math.inf)
-        if due == math.inf:
-            break
-    else:
-        rows += [look(at) for at in experiment.at if at >= due]
-    return rows
-
-
-def _active(solved: SolvedProblem) -> bool:
-    """Whether a limit is met exactly at the solution."""
-    values = solved.evaluate(solved.solution)
-    return any(
-        min(values[limit.name] - limit.low, limit.high - values[limit.name]) < 1e-4
-        for limit in solved.problem.constraints
-    )
+def work(name: str, way: str, seed: int) -> list[Row]:
+    return repetition(name, EXPERIMENTS[name](), way, seed)
 
 
 def report(name: str, rows: list[Row]) -> str:
@@ -289,7 +143,7 @@ def report(name: str, rows: list[Row]) -> str:
     if any(method.deciding != {} for method in experiment.methods.values()):
         columns["full updates"] = lambda own: _updates(own, "full")
         columns["partial updates"] = lambda own: _updates(own, "partial")
-        columns["measuring"] = lambda own: f"{_mean(_busy(row) for row in own):.0f} s"
+        columns["measuring"] = lambda own: f"{mean(_busy(row) for row in own):.0f} s"
     elif experiment.by == "seconds":
         columns["fast task idle"] = lambda own: f"{_idle(experiment, own):.1%}"
     lines = [
@@ -311,17 +165,13 @@ def report(name: str, rows: list[Row]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _mean(numbers: Iterable[float]) -> float:
-    return float(np.mean(list(numbers)))
-
-
 def _mean_count(function: str) -> Callable[[list[Row]], str]:
-    return lambda own: f"{_mean(json.loads(row.counts)[function] for row in own):.1f}"
+    return lambda own: f"{mean(json.loads(row.counts)[function] for row in own):.1f}"
 
 
 def _updates(own: list[Row], kind: str) -> str:
-    seconds = _mean(getattr(row, kind) for row in own)
-    return f"{_mean(getattr(row, f'{kind}s') for row in own):.1f} in {seconds:.0f} s"
+    seconds = mean(getattr(row, kind) for row in own)
+    return f"{mean(getattr(row, f'{kind}s') for row in own):.1f} in {seconds:.0f} s"
 
 
 def _busy(row: Row) -> float:
@@ -334,7 +184,7 @@ def _idle(experiment: Experiment, own: list[Row]) -> float:
     fast = min(durations, key=lambda task: durations[task])
     # One job runs at the moment of looking.
     left = [row.time - json.loads(row.busy)[fast] - durations[fast] for row in own]
-    return _mean(max(0.0, seconds) / row.time for seconds, row in zip(left, own, strict=True))
+    return mean(max(0.0, seconds) / row.time for seconds, row in zip(left, own, strict=True))
 
 
 def _split(experiment: Experiment, rows: list[Row], functions: list[str]) -> list[str]:
@@ -367,7 +217,7 @@ def main() -> None:
         experiment = EXPERIMENTS[name]()
         done = {(row.experiment, row.method, row.seed) for row in read(path, Row)}
         jobs = {
-            f"{name} {way} seed {seed}": (repetition, (name, way, seed))
+            f"{name} {way} seed {seed}": (work, (name, way, seed))
             for seed in range(options.repetitions or experiment.repetitions)
             for way in experiment.methods
             if (name, way, seed) not in done

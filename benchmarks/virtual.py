@@ -49,7 +49,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Methods on the same problems, looked at after so many measurements, or seconds."""
+    """Methods on the same problems, looked at after so many measurements, or seconds.
+
+    title, repetitions  what is said about it, and how often it is repeated
+    """
 
     solved: Callable[[int], SolvedProblem]
     methods: Mapping[str, Method]
@@ -57,6 +60,8 @@ class Experiment:
     at: tuple[float, ...]
     delta: float
     model: Model = field(default_factory=lambda: Model(transform="none"))
+    title: str = ""
+    repetitions: int = 30
 
 
 @dataclass(frozen=True)

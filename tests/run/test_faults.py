@@ -142,14 +142,16 @@ def test_a_storage_that_cannot_be_written_for_a_moment(tmp_path, monkeypatch):
     complete(tmp_path / "a.db", log, 9)
 
 
+def dies(path, log):
+    """The runner is killed when it is about to store the first result."""
+    study = quick(ONE, f"sqlite:///{path}")
+    study.tell = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+    study.run(Counted(log), evaluations=1)
+
+
 def test_a_result_that_was_not_stored_is_taken_by_the_next_run(tmp_path):
     """The runner dies between the end of a job and its storing."""
     path, log = tmp_path / "a.db", Log(tmp_path / "log")
-
-    def dies(path, log):
-        study = quick(ONE, f"sqlite:///{path}")
-        study.tell = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
-        study.run(Counted(log), evaluations=1)
 
     pid = forked(dies, path, log)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
@@ -166,11 +168,6 @@ def test_a_result_that_was_not_stored_is_taken_by_the_next_run(tmp_path):
 def test_results_of_another_study_are_not_taken(tmp_path):
     """A database that was deleted, and made again: its folder has results of the first."""
     path, log = tmp_path / "a.db", Log(tmp_path / "log")
-
-    def dies(path, log):
-        study = quick(ONE, f"sqlite:///{path}")
-        study.tell = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
-        study.run(Counted(log), evaluations=1)
 
     os.waitpid(forked(dies, path, log), 0)
     for file in tmp_path.glob("a.db*"):

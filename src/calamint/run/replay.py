@@ -133,14 +133,16 @@ class Replica:
             head = connection.execute(_HEAD, {"study": self.study}).one()
             if head.revision != self.revision or head.sequence == self.sequence:
                 return int(head.revision)
-            forgiven = frozenset(connection.execute(_FORGIVEN, {"study": self.study}).scalars())
-            if forgiven != self._forgiven:  # it is as if these had never failed
-                self._forgiven = forgiven
-                self.restart(self.problem, self.revision)
             since = {"study": self.study, "after": self.sequence}
             rows = connection.execute(_EVENTS, since).all()
             measured = connection.execute(_MEASUREMENTS, since).all()
             stored = connection.execute(_STATE, {"study": self.study}).scalar_one()
+        forgiven = {row.job for row in rows if row.kind == "forgiven"} - self._forgiven
+        if forgiven:
+            self._forgiven |= forgiven
+            if self.sequence:  # it is as if these had never failed
+                self.restart(self.problem, self.revision)
+                return self._apply_events()
         values: dict[int, dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
         binary = self.problem.binary
@@ -275,9 +277,6 @@ _STUDIES = schema.studies.c
 _THIS_STUDY = _STUDIES.id == bindparam("study")
 _HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_THIS_STUDY)
 _PROBLEM = select(_STUDIES.problem).where(_THIS_STUDY)
-_FORGIVEN = select(schema.events.c.job).where(
-    schema.events.c.study_id == bindparam("study"), schema.events.c.kind == "forgiven"
-)
 _STATE = select(_STUDIES.state).where(_THIS_STUDY)
 
 

@@ -1,8 +1,6 @@
 """Turns: one process decides at a time for a study; others wait, and use what it decided."""
 
-import logging
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +8,12 @@ from typing import final
 
 from sqlalchemy import Connection
 
-from calamint.errors import StorageError
+from calamint.run.signals import heartbeats
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.liveness import LeaseClock, owner
 from calamint.run.store.rows import Rows
 
-LOG = logging.getLogger("calamint")
 # Seconds that whoever decides is believed to live; it is renewed three times as often.
 DECIDING_LEASE = 30.0
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.002, 0.05
@@ -56,24 +53,14 @@ class Turn:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Renew the lease while a decision is being made."""
-        over = threading.Event()
 
         def renew() -> None:
-            while not over.wait(DECIDING_LEASE / 3):
-                try:
-                    with self.database.write() as connection:
-                        if self._rows.study(connection).decider == self._name:
-                            self._renew(connection)
-                except StorageError as error:
-                    LOG.warning("the lease on deciding was not renewed: %s", error)
+            with self.database.write() as connection:
+                if self._rows.study(connection).decider == self._name:
+                    self._renew(connection)
 
-        thread = threading.Thread(target=renew, daemon=True)
-        thread.start()
-        try:
+        with heartbeats(DECIDING_LEASE / 3, renew):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def _is_free(self, connection: Connection) -> bool:
         study = self._rows.study(connection)

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from calamint import run
+from calamint.decide import Recommendation
 from calamint.errors import ProblemError, StorageError
 from calamint.show.cli.app import DEFAULT, As, Name, Storage, Trust, app, open_study, read_study
 from calamint.show.cli.arguments import read_params
@@ -25,12 +27,10 @@ def recommend(
 ) -> None:
     """Print the recommended input and its probability of being feasible."""
     kind: Literal["observed", "believed"] = "observed" if observed else "believed"
-    if not read_study(storage, name, trust).history:
-        raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
     try:
-        best = open_study(storage, name, trust).recommend(delta, kind)
+        best = _answer(open_study(storage, name, trust), delta, kind)
     except StorageError:  # it can only be read, so the answer is not stored
-        best = read_study(storage, name, trust).recommend(delta, kind)
+        best = _answer(read_study(storage, name, trust), delta, kind)
     row = {
         "params": best.params,
         "objective": best.objective,
@@ -40,6 +40,14 @@ def recommend(
         "confirmed": best.confirmed,
     }
     show_answer(best, row, format)
+
+
+def _answer(
+    study: run.StudyView, delta: float | None, kind: Literal["observed", "believed"]
+) -> Recommendation:
+    if not study.history:
+        raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
+    return study.recommend(delta, kind)
 
 
 @app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")
