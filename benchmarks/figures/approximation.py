@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,18 @@ def _gains(figure: Any, ours: Array, true: Array, row: int, col: int, legend: bo
         figure.add_trace(trace, row=row, col=col)
 
 
+def _finish(figure: Any, path: Path, legend: dict[str, float]) -> None:
+    figure.update_xaxes(range=[0, 1])
+    figure.update_layout(
+        template="plotly_white",
+        width=1400,
+        height=640,
+        legend=legend,
+        margin={"t": 40, "b": 40, "l": 40, "r": 40},
+    )
+    save(figure, path)
+
+
 def report3(_: list[Any]) -> str:
     """Posteriors, what is believed if the likeliest x* were known, and the gains."""
     from plotly import graph_objects
@@ -163,7 +176,8 @@ def report3(_: list[Any]) -> str:
     true = truth(information, seed)
     ours = information.contributions(GRID)
     titles = ("f", "c", "f, given the likeliest x*", "c, given it", "bits, f and c together", "")
-    figure = make_subplots(2, 3, subplot_titles=[titles[i] for i in (0, 1, 4, 2, 3, 5)])
+    shown = [titles[i] for i in (0, 1, 4, 2, 3, 5)]
+    figure = make_subplots(2, 3, subplot_titles=shown, vertical_spacing=0.12)
     _posteriors(figure, optimizer, information, 1)
     cell = int(true.cells.argmax())
     star = int(np.abs(information.solutions - GRID[cell]).argmin())
@@ -181,8 +195,7 @@ def report3(_: list[Any]) -> str:
                 )
                 figure.add_trace(trace, row=2, col=column)
     _gains(figure, ours.sum(1), true.gains.sum(1), 1, 3, legend=True)
-    figure.update_layout(template="plotly_white", width=1400, height=750)
-    save(figure, RESULTS / "fig3ab.png")
+    _finish(figure, RESULTS / "fig3ab.png", legend={"x": 0.8, "y": 0.25})
     correlation = np.corrcoef(ours.sum(1), true.gains.sum(1))[0, 1]
     best = true.gains.sum(1)[ours.sum(1).argmax()] / true.gains.sum(1).max()
     return (
@@ -207,7 +220,7 @@ def report7(_: list[Any]) -> str:
         if first[1] > first[0] and second[0] > second[1]:
             break
     titles = ["f", "c", "bits from f", "bits from c"]
-    figure = make_subplots(2, 4, subplot_titles=titles)
+    figure = make_subplots(2, 4, subplot_titles=titles, vertical_spacing=0.1)
     lines = [
         "| c measured | function | PESC, most bits | at x | RS, most bits | at x | correlation |",
         "|---|---|---|---|---|---|---|",
@@ -223,8 +236,7 @@ def report7(_: list[Any]) -> str:
                 f" | {GRID[mine.argmax(), 0]:.2f} | {theirs.max() / math.log(2):.3f}"
                 f" | {GRID[theirs.argmax(), 0]:.2f} | {np.corrcoef(mine, theirs)[0, 1]:.3f} |"
             )
-    figure.update_layout(template="plotly_white", width=1500, height=750)
-    save(figure, RESULTS / "fig7.png")
+    _finish(figure, RESULTS / "fig7.png", legend={})
     return "\n".join([f"Seed {seed}.", "", *lines])
 
 
