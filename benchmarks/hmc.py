@@ -1,8 +1,9 @@
 """Hamiltonian Monte Carlo for a logistic regression, and diagnostics of what it draws.
 
 The data are scikit-learn's breast cancer data, four features of which are standardised; the prior
-of every coefficient is normal with standard deviation one. A run has a budget of gradients, not of seconds, so it does not
-depend on the machine. Diagnostics follow Geyer (1992), Gelman and Rubin (1992) and Geweke (1992).
+of every coefficient is normal with standard deviation one. A run has a budget of gradients, not of
+seconds, so it does not depend on the machine. Diagnostics follow Geyer (1992), Gelman and Rubin
+(1992) and Geweke (1992).
 """
 
 from collections.abc import Mapping
@@ -24,8 +25,8 @@ SPACE: dict[str, Parameter] = {
 }
 GRADIENTS = 10_000  # of each chain
 CHAINS = 2
-# Mean radius, texture, smoothness and symmetry. The worst of many |z| is above two even if all draws
-# are independent: of these five coefficients in two chains it is not.
+# Mean radius, texture, smoothness and symmetry. The worst of many |z| is above two even if all
+# draws are independent: of these five coefficients in two chains it is not.
 FEATURES = [0, 1, 4, 8]
 DIVERGED = 1000.0  # a step whose energy is wrong by so much
 

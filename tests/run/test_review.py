@@ -426,4 +426,5 @@ def test_a_summary_computes_nothing():
         "failed": 1,
         "cancelled": 0,
         "withdrawn": 0,
+        "partial": 0,
     }

@@ -2,10 +2,12 @@
 
 import json
 
+import openpyxl
 import pytest
 from tests.run.cases import decoupled, quick, values_of
 
 import calamint as cm
+from calamint.run import Imported
 
 ONE = cm.Problem({"x": cm.Real(0, 1)}, minimize="cost")
 
@@ -31,7 +33,7 @@ def test_tables_come_back_as_they_were(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(study.table()))
     for source in (tmp_path / "m.csv", tmp_path / "m.json", study.table()):
         again = quick(problem)
-        assert again.add_table(source) == 3
+        assert again.add_table(source).added == 3
         assert [(r.params, r.values, r.sem) for r in again.history] == [
             (r.params, r.values, r.sem) for r in study.history
         ]
@@ -61,7 +63,7 @@ def test_a_latin_1_table_and_a_byte_order_mark(tmp_path):
     with pytest.raises(cm.ProblemError, match="cannot be read"):
         study.add_table(tmp_path / "a.csv")
     (tmp_path / "b.csv").write_bytes(b"\xef\xbb\xbfx,cost\n0.5,1\n")
-    assert study.add_table(str(tmp_path / "b.csv")) == 1
+    assert study.add_table(str(tmp_path / "b.csv")).added == 1
 
 
 def test_pandas_in_and_out():
@@ -74,6 +76,75 @@ def test_pandas_in_and_out():
     assert list(frame.columns) == ["task", "x", "y", "f", "c", "seconds"]
     assert isinstance(frame, pandas.DataFrame)
     again = cm.Study(decoupled(), acquisition="random")
-    assert again.add_table(frame) == 3
+    assert again.add_table(frame).added == 3
     assert [r.values for r in again.history] == [r.values for r in study.history]
     assert len(study.gains(frame[["x", "y"]])["f"]) == 3
+
+
+def test_the_same_rows_twice_are_skipped(tmp_path):
+    study = quick(cm.Problem({"x": cm.Real(0, 1)}, minimize="cost", constraints=["ok"]))
+    (tmp_path / "a.csv").write_text("x,cost,cost_sem,ok\n0.5,1,0.25,yes\n0.6,,,no\n0.6,,,no\n")
+    assert study.add_table(tmp_path / "a.csv") == Imported(3, 0)
+    assert study.add_table(tmp_path / "a.csv") == Imported(0, 3)
+    (tmp_path / "b.csv").write_text("x,cost,cost_sem,ok\n0.5,1,0.25,yes\n0.5,1,0.5,yes\n")
+    assert study.add_table(tmp_path / "b.csv") == Imported(1, 1)
+    assert study.add_table(tmp_path / "a.csv", again=True) == Imported(3, 0)
+    assert len(study.history) == 7
+
+
+def test_other_columns_are_ignored_or_kept_as_notes(tmp_path):
+    (tmp_path / "a.csv").write_text("x,cost,who,when\n0.5,1,Ann,=1+1\n0.6,2,,Monday\n")
+    study = quick(ONE)
+    with pytest.raises(cm.ProblemError, match="extra='ignore'"):
+        study.add_table(tmp_path / "a.csv")
+    assert study.add_table(tmp_path / "a.csv", extra="ignore").added == 2
+    assert [record.notes for record in study.history] == [{}, {}]
+    noted = quick(ONE)
+    noted.add_table(tmp_path / "a.csv", extra="notes")
+    again = cm.Study.load(noted.database)
+    assert [record.notes for record in again.history] == [
+        {"who": "Ann", "when": "=1+1"},
+        {"when": "Monday"},
+    ]
+    noted.to_csv(tmp_path / "b.csv")
+    text = (tmp_path / "b.csv").read_text().splitlines()
+    assert text[0] == "task,x,cost,seconds,when,who"
+    assert "'=1+1" in text[1]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_tables_as_europe_writes_them(tmp_path, separator):
+    rows = ["x;cost;ok", "0,5;96,3;pass", "6e-1;-1,5e2;Fail", "0.75;3;1", "0,25;;TRUE"]
+    (tmp_path / "a.csv").write_text("\n".join(rows).replace(";", separator))
+    study = quick(cm.Problem({"x": cm.Real(0, 1)}, minimize="cost", constraints=["ok"]))
+    study.add_table(tmp_path / "a.csv")
+    assert [(r.params["x"], r.values) for r in study.history] == [
+        (0.5, {"cost": 96.3, "ok": True}),
+        (0.6, {"cost": -150.0, "ok": False}),
+        (0.75, {"cost": 3.0, "ok": True}),
+        (0.25, {"ok": True}),
+    ]
+
+
+def test_a_comma_in_a_table_with_commas_is_no_number(tmp_path):
+    (tmp_path / "a.csv").write_text('x,cost\n0.5,"96,3"\n')
+    with pytest.raises(cm.ResultError, match="'96,3'"):
+        quick(ONE).add_table(tmp_path / "a.csv")
+
+
+def test_excel_files(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (("x", "cost", None, "kind"), (0.5, 1.5, None, "b"), (None,), (0.25, None, 3, "a")):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    problem = cm.Problem({"x": cm.Real(0, 1), "kind": cm.Choice("a", "b")}, minimize="cost")
+    study = quick(problem)
+    with pytest.raises(cm.ResultError, match="row 2"):
+        study.add_table(tmp_path / "a.xlsx")
+    book.active.delete_rows(4)
+    book.save(tmp_path / "a.xlsx")
+    assert study.add_table(tmp_path / "a.xlsx") == Imported(1, 0)
+    assert study.history[0].params == {"x": 0.5, "kind": "b"}
+    (tmp_path / "b.xlsx").write_text("no book")
+    with pytest.raises(cm.ProblemError, match="cannot be read"):
+        study.add_table(tmp_path / "b.xlsx")

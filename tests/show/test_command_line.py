@@ -102,7 +102,7 @@ def test_a_whole_optimisation_with_formats(call, tmp_path):
     assert set(asked["params"]) == {"x", "kind", "n"}
     code, _, err = call("ask")
     assert (code, "Nothing can start now" in err) == (3, True)
-    assert call("tell", asked["job"], "cost=1.5", "load=0.5,0.1", "works=true")[0] == 0
+    assert call("tell", asked["job"], "cost=1.5", "load=0.5+-0.1", "works=true")[0] == 0
     assert call("tell", asked["job"], "cost=1.5")[0] == 1
     second = json.loads(call("ask", "-f", "json")[1])["job"]
     assert (
@@ -141,7 +141,8 @@ def test_a_whole_optimisation_with_formats(call, tmp_path):
     assert call("cancel", queued["job"])[0] == 0
     assert call("export", "m.csv")[0] == 0
     assert call("export", "m.json")[0] == 0
-    assert "Rows added: 2" in call("import", "m.csv")[1]
+    assert "Rows added: 0, skipped as the study has them already: 2" in call("import", "m.csv")[1]
+    assert "Rows added: 2" in call("import", "m.csv", "--again")[1]
     assert len(json.loads((tmp_path / "m.json").read_text())) == 2
     assert call("doctor", "--storage", "sqlite:///calamint.db")[0] == 0
 

@@ -90,9 +90,9 @@ def _task_and_input(
         if wanted:
             under_way = {
                 name
-                for job in observations.pending.values()
+                for job, names in observations.coming(problem)
                 if input_key(job.params) == input_key(params)
-                for name in problem.tasks[job.task].measures
+                for name in names
             }
             return _most_telling(query, free, params, wanted - under_way, tasks) or "wait"
     return None

@@ -68,8 +68,7 @@ def initial_task(
     """The task that is furthest from having its functions measured at `initial` inputs; or one
     whose test has never passed, or that has never worked: a model of failures alone would look for
     a success in the corners, again and again."""
-    pending = observations.pending.values()
-    coming = Counter(name for job in pending for name in problem.tasks[job.task].measures)
+    coming = Counter(name for _, names in observations.coming(problem) for name in names)
     done = {
         task: min(
             len(observations.data[name]) + coming[name] for name in problem.tasks[task].measures

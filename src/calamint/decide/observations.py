@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, final
 
 from calamint.arrays import Array
 from calamint.decide.capacity import blocked
@@ -38,7 +38,8 @@ class Observations:
         outcomes: 1 where a job worked, 0 where it failed, by task whose failures are modelled.
         failed: The number of failed jobs by task.
         history: Finished jobs and added measurements, in order.
-        pending: Jobs that have not ended, by number.
+        pending: Jobs that have not ended, by number, and those that were told in part.
+        awaited: Functions that the jobs that were told in part have still to tell, by number.
         design: Which inputs of the initial design each task was given.
         retries: Jobs to try again; `tries` is how often those that were, by number.
         times_blocked: How often in a row each task could not start for want of a resource.
@@ -55,6 +56,7 @@ class Observations:
     failed: Mapping[str, int]
     history: tuple[Record, ...] = ()
     pending: Mapping[int, Suggestion] = field(default_factory=dict)
+    awaited: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     design: Design = field(default_factory=Design)
     retries: tuple[Retry, ...] = ()
     tries: Mapping[int, int] = field(default_factory=dict)
@@ -121,6 +123,22 @@ class Observations:
             return told
         return told._record(job.params, job.point, measured, job.task, seconds)
 
+    def wait_for(self, job: Suggestion, functions: tuple[str, ...]) -> "Observations":
+        """A job that was told has more to tell; its resources are free."""
+        waiting = replace(job, resources=())
+        return replace(
+            self,
+            pending={**self.pending, job.number: waiting},
+            awaited={**self.awaited, job.number: functions},
+        )
+
+    def coming(self, problem: Problem) -> list[tuple[Suggestion, tuple[str, ...]]]:
+        """Pending jobs, with the functions whose values they will tell."""
+        return [
+            (job, self.awaited.get(number, problem.tasks[job.task].measures))
+            for number, job in self.pending.items()
+        ]
+
     def work(self, job: Suggestion) -> "Observations":
         """A job worked."""
         if job.task not in self.outcomes:
@@ -156,9 +174,11 @@ class Observations:
         """A job that was put aside is pending again."""
         return replace(self, pending={**self.pending, job.number: job})
 
-    def add(self, params: Params, point: Array, measured: Measured) -> "Observations":
+    def add(
+        self, params: Params, point: Array, measured: Measured, notes: dict[str, Any]
+    ) -> "Observations":
         """Measurements that were not asked for."""
-        return self._record(params, point, measured, None, None)
+        return self._record(params, point, measured, None, None, notes)
 
     def _end(self, job: Suggestion) -> "Observations":
         pending = {number: other for number, other in self.pending.items() if number != job.number}
@@ -171,11 +191,12 @@ class Observations:
         measured: Measured,
         task: str | None,
         seconds: float | None,
+        notes: dict[str, Any] | None = None,
     ) -> "Observations":
         data = dict(self.data)
         for name, (value, noise) in measured.items():
             data[name] = data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in measured.items()}
         errors = {name: math.sqrt(noise) for name, (_, noise) in measured.items() if noise >= 0}
-        record = Record(params, values, task, seconds, point, errors)
+        record = Record(params, values, task, seconds, point, errors, notes or {})
         return replace(self, data=data, history=(*self.history, record), version=self.version + 1)

@@ -7,7 +7,7 @@ has been seen (`Observations`); and what survives between decisions (`State`).
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Literal, final
 
 import numpy as np
@@ -129,11 +129,7 @@ class Optimizer:
         return suggestion
 
     def ask_all(self) -> list[Suggestion]:
-        """Book jobs until no more can start.
-
-        Returns:
-            The jobs, in the order in which they were decided.
-        """
+        """Book jobs until no more can start; in the order in which they were decided."""
         jobs = []
         while (job := self.ask()) is not None:
             jobs.append(job)
@@ -224,18 +220,22 @@ class Optimizer:
             free: What was free when tasks competed for it, if they did.
         """
         self.state = state
-        self.observations = self.observations.book(self.problem, _copied(suggestion), free)
+        self.observations = self.observations.book(self.problem, suggestion.copied(), free)
         self.decisions = [*self.decisions, decision]
 
     def enqueue(self, suggestion: Suggestion) -> None:
         """A job that the user wants is run."""
-        self.observations = self.observations.enqueue(_copied(suggestion))
+        self.observations = self.observations.enqueue(suggestion.copied())
 
     # -- telling ------------------------------------------------------------------------------
 
     @synchronized
     def tell(
-        self, suggestion: Suggestion, values: Mapping[str, Value], seconds: float | None = None
+        self,
+        suggestion: Suggestion,
+        values: Mapping[str, Value],
+        seconds: float | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> None:
         """Report what a job measured.
 
@@ -245,12 +245,15 @@ class Optimizer:
                 binary constraint. Functions that are left out were not measured. One that is NaN,
                 infinite or None failed: the others are kept, and the job counts as failed.
             seconds: How long the job ran.
+            params: Parameters that were not exactly as suggested, as they really were.
 
         Raises:
             ResultError: If the values cannot be read, or the job has ended before; nothing is
                 changed.
         """
         job = self._pending_job(suggestion)
+        if params is not None:
+            job = job.moved(self.problem.space, params)
         measures = self.problem.tasks[job.task].measures
         measured, broken = read_values(values, measures, self.problem.binary)
         took = parse_seconds(seconds)
@@ -263,9 +266,7 @@ class Optimizer:
 
     @synchronized
     def fail(self, suggestion: Suggestion, reason: str) -> None:
-        """Report that a job ended without a result; its resources are free again.
-
-        What that means is up to its task: see `Task(failures=...)`.
+        """Report that a job ended without a result: see `Task(failures=...)`.
 
         Args:
             suggestion: What `ask` returned.
@@ -284,10 +285,7 @@ class Optimizer:
 
     @synchronized
     def cancel(self, suggestion: Suggestion) -> None:
-        """Cancel a job; its resources are free again.
-
-        Args:
-            suggestion: What `ask` returned.
+        """Cancel a job that `ask` returned; its resources are free again.
 
         Raises:
             ResultError: If the job has ended before; nothing is changed.
@@ -297,12 +295,18 @@ class Optimizer:
         self._ended = {**self._ended, job.number: "cancelled"}
 
     @synchronized
-    def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
+    def add(
+        self,
+        params: Mapping[str, Any],
+        values: Mapping[str, Value],
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
         """Add measurements that were not asked for.
 
         Args:
             params: The input.
             values: Any of the functions, as for `tell`.
+            notes: What to keep beside them.
 
         Raises:
             ProblemError: If the input or the values cannot be accepted; nothing is changed.
@@ -314,7 +318,7 @@ class Optimizer:
                 f"values[{broken[0]!r}] is {values[broken[0]]!r}: write a number, or leave it out."
             )
         point = self.problem.space.encode(accepted)
-        self.observations = self.observations.add(accepted, point, measured)
+        self.observations = self.observations.add(accepted, point, measured, dict(notes or {}))
 
     def _pending_job(self, suggestion: Suggestion) -> Suggestion:
         if not isinstance(suggestion, Suggestion):
@@ -393,8 +397,3 @@ class Optimizer:
         """
         delta = self.settings.delta if delta is None else read_delta(delta)
         return self.query().recommend(delta, kind)
-
-
-def _copied(suggestion: Suggestion) -> Suggestion:
-    """What the caller does to the parameters must not reach the records."""
-    return replace(suggestion, params=dict(suggestion.params))

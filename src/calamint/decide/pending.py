@@ -6,22 +6,19 @@ import numpy as np
 
 from calamint.decide.records import Suggestion
 from calamint.model import Surrogate
-from calamint.problem import Problem
 
 
 def with_pending(
     surrogate: Surrogate,
-    problem: Problem,
-    pending: Iterable[Suggestion],
+    pending: Iterable[tuple[Suggestion, tuple[str, ...]]],
     fantasies: int,
     rng: np.random.Generator,
 ) -> Surrogate:
-    """The surrogate conditioned on fantasies of the pending jobs.
+    """The surrogate conditioned on fantasies of the pending jobs and the functions that they tell.
 
     One fantasy is the mean (the Kriging believer); several are drawn from the posterior.
     """
     surrogate = surrogate.repeated(fantasies)
-    for job in pending:
-        measures = problem.tasks[job.task].measures
+    for job, measures in pending:
         surrogate = surrogate.fantasize(job.point, measures, rng if fantasies > 1 else None)
     return surrogate

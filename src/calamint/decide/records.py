@@ -1,14 +1,15 @@
 """What is asked for, decided and measured: suggestions, decisions and records."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, final
 
 import numpy as np
 
 from calamint.arrays import Array
-from calamint.problem import Params, Problem
+from calamint.errors import ResultError
+from calamint.problem import Params, Problem, Space
 
 # How a job came to be suggested.
 DecisionKind = Literal[
@@ -50,6 +51,17 @@ class Suggestion:
     decision_seconds: float = field(default=0.0, compare=False)
     warnings: tuple[str, ...] = field(default=(), compare=False)
     point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    def copied(self) -> "Suggestion":
+        """One of its own: what the caller does to the parameters must not reach the records."""
+        return replace(self, params=dict(self.params))
+
+    def moved(self, space: Space, params: Mapping[str, Any]) -> "Suggestion":
+        """The same job, at an input of which some parameters are others."""
+        if not isinstance(params, Mapping):
+            raise ResultError(f"params is {params!r}: write a dict of those that were others.")
+        used = space.validate({**self.params, **params})
+        return replace(self, params=used, point=space.encode(used))
 
     @property
     def bits_per_cost(self) -> float:
@@ -117,6 +129,7 @@ class Record:
 
     Attributes:
         sem: The standard errors that were told, by function.
+        notes: Columns of an imported table that are neither parameters nor functions.
     """
 
     params: Params
@@ -125,6 +138,7 @@ class Record:
     seconds: float | None
     point: Array = field(repr=False, compare=False)
     sem: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
 
 
 @final

@@ -58,7 +58,7 @@ def _failed(value: object) -> bool:
 
 
 def _parse_outcome(name: str, value: object) -> tuple[float, float]:
-    if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int | float) and value in (0, 1)):
         return float(value), math.nan
     raise ResultError(
         f"values[{name!r}] is {shown(value)}, and {name!r} passes or fails: write True or False."

@@ -159,5 +159,5 @@ def fantasized_surrogate(
     rng: np.random.Generator,
 ) -> Surrogate:
     """The surrogate with pending jobs fantasized as done."""
-    pending = observations.pending.values()
-    return with_pending(surrogate, modelled.problem, pending, settings.fantasies, rng)
+    pending = observations.coming(modelled.problem)
+    return with_pending(surrogate, pending, settings.fantasies, rng)

@@ -7,12 +7,14 @@ from calamint.lazy import lazy_exports
 if TYPE_CHECKING:
     from calamint.run.execute import Executor, JobResult, Local, Simulated, parse_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
+    from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunReport, Watcher
+    from calamint.run.read_table import Imported, has_decimal_comma, read_outcome, read_text
     from calamint.run.store import REVISION, Database, is_dead
     from calamint.run.studies import names
     from calamint.run.study import Study
     from calamint.run.summary import Summary, summarise
-    from calamint.run.tables import columns_of, read_text, write_csv
+    from calamint.run.tables import columns_of, write_csv
     from calamint.run.view import StudyView
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "AttemptRecord",
     "Database",
     "Executor",
+    "Imported",
     "Job",
     "JobRecord",
     "JobResult",
@@ -32,9 +35,12 @@ __all__ = [
     "Summary",
     "Watcher",
     "columns_of",
+    "far_outside",
+    "has_decimal_comma",
     "is_dead",
     "names",
     "parse_tasks",
+    "read_outcome",
     "read_text",
     "summarise",
     "write_csv",
@@ -45,12 +51,14 @@ __getattr__, __dir__ = lazy_exports(
     {
         "execute": ("Executor", "JobResult", "Local", "Simulated", "parse_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
+        "plausible": ("far_outside",),
         "progress": ("Progress", "RunReport", "Watcher"),
+        "read_table": ("Imported", "has_decimal_comma", "read_outcome", "read_text"),
         "store": ("REVISION", "Database", "is_dead"),
         "studies": ("names",),
         "study": ("Study",),
         "summary": ("Summary", "summarise"),
-        "tables": ("columns_of", "read_text", "write_csv"),
+        "tables": ("columns_of", "write_csv"),
         "view": ("StudyView",),
     },
 )

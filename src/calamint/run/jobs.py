@@ -6,7 +6,10 @@ from typing import Any, Literal, final
 from calamint.decide import Suggestion
 from calamint.problem import Params
 
-JobState = Literal["waiting", "running", "held", "done", "failed", "cancelled", "withdrawn"]
+# One that is "partial" was told, but for functions that will follow.
+JobState = Literal[
+    "waiting", "running", "held", "partial", "done", "failed", "cancelled", "withdrawn"
+]
 OPEN: tuple[JobState, ...] = ("waiting", "running", "held")
 # Why an attempt ended without a result. Only the first two can be a property of the input.
 Cause = Literal["crashed", "timeout", "refused", "lost", "infrastructure"]

@@ -244,7 +244,7 @@ class Loop:
             replica = self.study.replica()
             if len(replica.open) > len(self.running) and self.study.reap(self.running):
                 replica = self.study.replica()
-            pending = {job.number for job in replica.optimizer.pending}
+            pending = replica.running
             under_way = pending & {number for number, _ in list(replica.open)}
             elapsed = self._elapsed()
             exhausted: Stop | None = "bits" if self.stopped == "bits" else None

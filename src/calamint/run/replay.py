@@ -7,7 +7,7 @@ study, and for partial updates the last full update, and those after it, are mad
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, final
@@ -29,6 +29,7 @@ from calamint.decide import (
 )
 from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.problem import Problem, Task
+from calamint.run.corrected import Corrected
 from calamint.run.jobs import Job
 from calamint.run.store import Database, LeaseClock, schema
 
@@ -59,7 +60,7 @@ class Replica:
         self.uid = str(study.uid)
         self.settings, self.clock, self.now = settings, clock, now
         self.lease_clock = lease_clock
-        self._forgiven: frozenset[int] = frozenset()
+        self._corrections = Corrected()
         self.restart(problem, study.revision)
 
     def restart(self, problem: Problem, revision: int) -> None:
@@ -87,6 +88,12 @@ class Replica:
     def free(self) -> dict[str, int]:
         """How many more jobs each resource can take."""
         return free_capacity(self.problem.graph, self.open.values())
+
+    @property
+    def running(self) -> set[int]:
+        """Jobs that have not ended; those that were told in part have."""
+        seen = self.optimizer.observations
+        return set(seen.pending) - set(seen.awaited)
 
     def resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
         """The number, the attempt (or None for the latest) and the task of a job of this study."""
@@ -137,22 +144,25 @@ class Replica:
             rows = connection.execute(_EVENTS, since).all()
             measured = connection.execute(_MEASUREMENTS, since).all()
             stored = connection.execute(_STATE, {"study": self.study}).scalar_one()
-        forgiven = {row.job for row in rows if row.kind == "forgiven"} - self._forgiven
-        if forgiven:
-            self._forgiven |= forgiven
-            if self.sequence:  # it is as if these had never failed
+        corrections = self._corrections.after(rows)
+        if corrections is not self._corrections:
+            self._corrections = corrections
+            if self.sequence:  # it is as if the truth had been told at once
                 self.restart(self.problem, self.revision)
                 return self._apply_events()
-        values: dict[int, dict[str, Any]] = {}
+        # By job, whenever they were told; measurements from elsewhere by their event.
+        values: dict[tuple[int | None, int], dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
         binary = self.problem.binary
         for row in measured:
             number: Any = row.value if row.sem is None else (row.value, row.sem)
             value = bool(row.value) if row.function in binary else number
-            values.setdefault(row.sequence, {})[row.function] = value
+            key = (row.job, 0) if row.job is not None else (None, row.sequence)
+            values.setdefault(key, {})[row.function] = value
             params[row.sequence] = row.params
         for row in rows:
-            self._apply(row, values.get(row.sequence, {}), params.get(row.sequence), stored)
+            key = (row.job, 0) if row.job is not None else (None, row.sequence)
+            self._apply(row, values.get(key, {}), params.get(row.sequence), stored)
             self.sequence, self.last = row.sequence, row.time
         return int(head.revision)
 
@@ -201,23 +211,37 @@ class Replica:
                 del self.open[key]
             self.waiting.pop(row.job, None)
         elif kind == "added" and params is not None:
-            optimizer.add(params, values)
+            optimizer.add(params, values, None if row.detail is None else row.detail["notes"])
 
     def _end(self, row: Row[Any], values: Mapping[str, Any]) -> None:
-        """A job was told or failed; a failure that was forgiven is not one."""
-        optimizer, job = self.optimizer, self.jobs[row.job]
-        forgiven = row.job in self._forgiven
-        broken = row.detail["broken"] if row.kind == "told" else ()
-        if row.kind == "told" and (values or not forgiven):
-            failed: dict[str, Any] = {} if forgiven else dict.fromkeys(broken)
-            optimizer.tell(job, {**values, **failed}, row.detail["seconds"])
-        elif forgiven:
-            optimizer.cancel(job)
+        """A job was told or failed, with the values that it has after all corrections."""
+        job, corrections = self.jobs[row.job], self._corrections
+        withdrawn = corrections.withdrawn.get(row.job)
+        told: Mapping[str, Any] = row.detail if row.kind == "told" else {}
+        broken = [name for name in told.get("broken", ()) if name not in values]
+        if withdrawn == "withdrawn" or (withdrawn == "forgiven" and not values):
+            self.optimizer.cancel(job)
+        elif row.kind == "told" or values:
+            failed: dict[str, Any] = {} if withdrawn else dict.fromkeys(broken)
+            used = corrections.params.get(row.job) or told.get("params")
+            self.optimizer.tell(job, {**values, **failed}, told.get("seconds"), used)
+            if corrections.more.get(row.job, told.get("more", False)):
+                self._await(job, used, values)
         else:
-            optimizer.fail(job, row.detail)
-        if not forgiven:
+            self.optimizer.fail(job, row.detail)
+        if not withdrawn:
             self.ended[row.task] += 1
             self.spent += job.cost
+
+    def _await(
+        self, job: Suggestion, used: Mapping[str, Any] | None, told: Collection[str]
+    ) -> None:
+        """What a job has not told yet is still pending, at the input that was used."""
+        optimizer = self.optimizer
+        at = job if used is None else job.moved(self.problem.space, used)
+        measures = self.problem.tasks[job.task].measures
+        rest = tuple(name for name in measures if name not in told)
+        optimizer.observations = optimizer.observations.wait_for(at, rest)
 
     def _release(self, number: int) -> None:
         """A job that was held is pending again."""
@@ -318,7 +342,15 @@ def _events() -> Select[Any]:
 _EVENTS: Select[Any] = _events()
 _MEASURED = schema.measurements.c
 _MEASUREMENTS: Select[Any] = (
-    select(_MEASURED.sequence, _MEASURED.params, _MEASURED.function, _MEASURED.value, _MEASURED.sem)
+    select(
+        _MEASURED.sequence,
+        _MEASURED.params,
+        _MEASURED.function,
+        _MEASURED.value,
+        _MEASURED.sem,
+        schema.jobs.c.number.label("job"),
+    )
+    .outerjoin(schema.jobs, schema.jobs.c.id == _MEASURED.job_id)
     .where(
         _MEASURED.study_id == bindparam("study"),
         _MEASURED.sequence > bindparam("after"),

@@ -16,7 +16,7 @@ from calamint.decide import (
 )
 from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
-from calamint.problem import Problem, Task
+from calamint.problem import Params, Problem, Task
 from calamint.run.ask import Request, check_lease, next_job
 from calamint.run.changes import change_problem
 from calamint.run.create import open_study
@@ -24,14 +24,16 @@ from calamint.run.execute import Executor, Tasks
 from calamint.run.jobs import CAUSES, Cause, Job
 from calamint.run.loop import LEASE, Loop
 from calamint.run.progress import RunReport, Watcher
+from calamint.run.read_table import Extra, Imported, new_rows, read_table
 from calamint.run.store import (
     MEMORY,
     Database,
+    Measured,
     Store,
     Turn,
 )
 from calamint.run.studies import check_study_name, find_study, stored_problem
-from calamint.run.tables import parse_measurements, parse_rows, read_table
+from calamint.run.tables import parse_measurements, parse_rows
 from calamint.run.view import StudyView, time_of
 
 
@@ -203,7 +205,12 @@ class Study(StudyView):
     # -- telling ------------------------------------------------------------------------------
 
     def tell(
-        self, job: Job | int, values: Mapping[str, Value], seconds: float | None = None
+        self,
+        job: Job | int,
+        values: Mapping[str, Value],
+        seconds: float | None = None,
+        params: Mapping[str, Any] | None = None,
+        more: bool = False,
     ) -> bool:
         """Report what a job measured; the result is durable when this returns.
 
@@ -213,6 +220,9 @@ class Study(StudyView):
                 binary constraint. Omit functions that were not measured. NaN, infinity or None
                 marks the job as failed; its other values are kept.
             seconds: How long the job ran; the time since it was asked for by default.
+            params: Parameters that were not exactly as suggested, as they really were.
+            more: The functions that are left out will follow, by `complete`: until then they are
+                pending. The resources are free.
 
         Returns:
             False if the job had already ended, by another attempt or because it was cancelled; the
@@ -224,9 +234,10 @@ class Study(StudyView):
         number, attempt, task = self._resolve(job)
         measured, failed = parse_measurements(self.problem, values, task.measures)
         duration = parse_seconds(seconds)
-        return self._store.tell(
-            number, attempt, measured, failed, duration, task.failures == "retry"
-        )
+        used = None if params is None else self._moved(number, params)
+        waits = more and not failed and len(measured) < len(task.measures)
+        again = task.failures == "retry"
+        return self._store.tell(number, attempt, measured, failed, duration, again, used, waits)
 
     def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
         """Report that a job ended without a result.
@@ -244,19 +255,17 @@ class Study(StudyView):
         """Try a job again that is held, because its attempts were lost too often in a row."""
         self._store.release(self._resolve(job)[0])
 
-    def forgive(self, job: Job | int) -> None:
-        """Take back a failure that was not the input's fault, with what it taught; the job does not
-        count as an evaluation any more."""
-        self._store.forgive(self._resolve(job)[0])
-
     def _resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
         try:
             return self._replica.resolve(job)  # without the lock: a decision may take its time
         except ResultError:
             return self.replica().resolve(job)
 
+    def _moved(self, number: int, params: Mapping[str, Any]) -> Params:
+        return self._replica.jobs[number].moved(self.problem.space, params).params
+
     def cancel(self, job: Job | int) -> None:
-        """Cancel a job and free its resources."""
+        """Cancel a job and free its resources; of one that was told in part, expect no more."""
         number, attempt, _ = self._resolve(job)
         self._store.cancel(number, attempt)
 
@@ -285,17 +294,92 @@ class Study(StudyView):
 
     def add_all(self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]) -> None:
         """Add many existing measurements; if one is invalid, none is added."""
-        self._store.add(parse_rows(self.problem, rows))
+        self._store.add([(*row, {}) for row in parse_rows(self.problem, rows)])
 
-    def add_table(self, table: Any) -> int:
-        """Add measurements from a CSV or JSON file, a DataFrame or a list of dicts: all or none.
+    def add_table(self, table: Any, extra: Extra = "refuse", again: bool = False) -> Imported:
+        """Add measurements from a CSV, Excel or JSON file, a DataFrame or a list of dicts.
 
         There is a column for every parameter and for the functions that were measured;
-        `latency_sem` is the standard error of `latency`. Returns the number of rows.
+        `latency_sem` is the standard error of `latency`. If one row is invalid, none is added.
+
+        Args:
+            table: A path, a DataFrame or a list of dicts.
+            extra: What to do with other columns: "refuse", "ignore" or keep them as "notes".
+            again: Add rows that the study has already, as measurements that were repeated.
+
+        Returns:
+            How many rows were added, and skipped because the study had them already.
         """
-        rows = read_table(self.problem, table)
-        self.add_all(rows)
-        return len(rows)
+        read = read_table(self.problem, table, extra)
+        rows = parse_rows(self.problem, [(row.params, row.values) for row in read])
+        new = [True] * len(rows) if again else new_rows(rows, self.history)
+        chosen = [
+            (*row, each.notes) for row, each, wanted in zip(rows, read, new, strict=True) if wanted
+        ]
+        self._store.add(chosen)
+        return Imported(len(chosen), len(rows) - len(chosen))
+
+    # -- correcting ---------------------------------------------------------------------------
+
+    def amend(
+        self,
+        job: Job | int,
+        values: Mapping[str, Value] | None = None,
+        params: Mapping[str, Any] | None = None,
+        reason: str = "",
+    ) -> None:
+        """Replace values that were told, or the input at which they were measured.
+
+        It is as if the new ones had been told at once. What was told before is kept in the storage,
+        with who amended it, when and why; `restore` takes that back.
+
+        Args:
+            job: What `ask` returned, or its number.
+            values: The right values of functions that were told; others stay as they are.
+            params: Parameters that were others than suggested, or than told.
+            reason: Why, in words.
+        """
+        number, _, task = self._resolve(job)
+        if values is None and params is None:
+            raise ResultError("nothing to amend: give values, params or both.")
+        measured = {} if values is None else self._numbers(values, task)
+        used = None if params is None else self._moved(number, params)
+        self._store.corrections.amend(number, measured, used, str(reason))
+
+    def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
+        """Tell values that arrive later, of functions that were left out or failed.
+
+        Args:
+            job: What `ask` returned, or its number.
+            values: As for `tell`.
+            more: Others will follow.
+        """
+        number, _, task = self._resolve(job)
+        measured = self._numbers(values, task)
+        self._store.corrections.complete(number, measured, more, task.measures)
+
+    def withdraw(self, job: Job | int, reason: str) -> None:
+        """Take back a result or a failure, with all that it taught; the job does not count as an
+        evaluation any more. `restore` takes that back."""
+        self._store.corrections.withdraw(self._resolve(job)[0], str(reason))
+
+    def forgive(self, job: Job | int) -> None:
+        """Take back a failure that was not the input's fault, with what it taught, but not what
+        else was measured; the job does not count as an evaluation any more."""
+        self._store.corrections.forgive(self._resolve(job)[0])
+
+    def restore(self, job: Job | int) -> None:
+        """Take back all corrections of a job: its result is what was first told."""
+        self._store.corrections.restore(self._resolve(job)[0])
+
+    def _numbers(self, values: Mapping[str, Value], task: Task) -> Measured:
+        measured, broken = parse_measurements(self.problem, values, task.measures)
+        if broken:
+            name = next(iter(broken))
+            raise ResultError(
+                f"values[{name!r}] is {broken[name]}: write a number; withdraw() takes one back."
+            )
+        return measured
 
     # -- changing -----------------------------------------------------------------------------
 

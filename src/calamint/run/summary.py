@@ -53,7 +53,7 @@ def summarise(database: Database, name: str | None) -> Summary:
     states, ended = Counter[str](), dict.fromkeys(study.problem["tasks"], 0)
     for task, state, count in counted:
         states[state] += count
-        if state in ("done", "failed"):
+        if state in ("done", "failed", "partial"):
             ended[task] = ended.get(task, 0) + count
     last = last_recommendation(database, study.id)
     return Summary(
@@ -61,7 +61,10 @@ def summarise(database: Database, name: str | None) -> Summary:
         ended,
         {
             state: states[state]
-            for state in ("waiting", "running", "held", "failed", "cancelled", "withdrawn")
+            for state in (
+                *("waiting", "running", "held", "partial"),
+                *("failed", "cancelled", "withdrawn"),
+            )
         },
         sum(float(row.stage_seconds["total"]) for row in made),
         [(row.number, row.warnings[-1]) for row in made if row.warnings],

@@ -22,7 +22,13 @@ from calamint.decide import (
 from calamint.problem import Problem
 from calamint.run.jobs import AttemptRecord, JobRecord
 from calamint.run.replay import Replica
-from calamint.run.store import Database, LeaseClock, job_records, open_attempts
+from calamint.run.store import (
+    Database,
+    LeaseClock,
+    job_records,
+    open_attempts,
+    standard_errors,
+)
 from calamint.run.studies import find_study, stored_problem
 from calamint.run.summary import Summary, summarise
 from calamint.run.tables import as_dataframe, rows_of, write_table
@@ -117,6 +123,10 @@ class StudyView:
     def jobs(self) -> list[JobRecord]:
         """All jobs, with their states and what they measured."""
         return job_records(self.database, self._replica.study)
+
+    def standard_errors(self, number: int) -> dict[str, float]:
+        """Those that a job was told with, by function."""
+        return standard_errors(self.database, self._replica.study, number)
 
     def attempts(self) -> list[AttemptRecord]:
         """Running attempts, oldest first."""

@@ -1,15 +1,22 @@
 """Where studies are stored: a database, its tables, and transactions on one study."""
 
 from calamint.run.store import schema
+from calamint.run.store.corrections import CORRECTIONS
 from calamint.run.store.database import MEMORY, Database
 from calamint.run.store.liveness import LeaseClock, boot_seconds, is_dead, owner
-from calamint.run.store.records import job_records, last_recommendation, open_attempts
+from calamint.run.store.records import (
+    job_records,
+    last_recommendation,
+    open_attempts,
+    standard_errors,
+)
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
 from calamint.run.store.store import Store, write_problem
 from calamint.run.store.turns import DECIDING_LEASE, Turn
 
 __all__ = [
+    "CORRECTIONS",
     "DECIDING_LEASE",
     "MEMORY",
     "REVISION",
@@ -25,5 +32,6 @@ __all__ = [
     "open_attempts",
     "owner",
     "schema",
+    "standard_errors",
     "write_problem",
 ]

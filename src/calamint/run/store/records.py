@@ -59,6 +59,19 @@ def last_recommendation(database: Database, study: int) -> tuple[Recommendation,
     return found, int(since)
 
 
+def standard_errors(database: Database, study: int, number: int) -> dict[str, float]:
+    """Those that a job was told with, by function."""
+    jobs, measured = schema.jobs.c, schema.measurements.c
+    query = (
+        select(measured.function, measured.sem)
+        .join(schema.jobs, jobs.id == measured.job_id)
+        .where(jobs.study_id == study, jobs.number == number, measured.used)
+    )
+    with database.read() as connection:
+        rows = connection.execute(query).all()
+    return {function: sem for function, sem in rows if sem is not None}
+
+
 def job_records(database: Database, study: int) -> list[JobRecord]:
     """All jobs, oldest first, with what they measured."""
     jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements

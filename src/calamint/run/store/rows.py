@@ -67,6 +67,9 @@ class Rows:
             raise ResultError(f"job {number} was already {word}: nothing was changed.")
         return job, row
 
+    def latest_attempt(self, connection: Connection, job: Row[Any]) -> Row[Any]:
+        return connection.execute(_ATTEMPT, {"job": job.id, "number": job.attempts}).one()
+
     def open_attempts(self, connection: Connection) -> Sequence[Row[Any]]:
         """Attempts that have their resources, with the number of their `job`."""
         return connection.execute(_OPEN_ATTEMPTS, {"study": self.study_id}).all()
@@ -208,6 +211,12 @@ class Rows:
         """Take the next `count` sequence numbers; the last of them."""
         taken = {"study": self.study_id, "count": count}
         return int(connection.execute(_TAKE_SEQUENCE, taken).scalar_one())
+
+
+def words(reason: str) -> str:
+    """A reason that any database can keep: no broken characters, and not a book."""
+    text = reason.encode("utf-8", "replace").decode().replace("\x00", "")
+    return text if len(text) <= 1000 else f"{text[:1000]}..."
 
 
 _ATTEMPTS, _JOBS, _STUDIES = schema.attempts.c, schema.jobs.c, schema.studies.c

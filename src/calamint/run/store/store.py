@@ -11,7 +11,7 @@
 | held | attempts at a job were lost too often: it waits for the user |
 | released | the user wants a job that was held to be tried again |
 | cancelled | a job will not be run |
-| forgiven | a failure was not the input's fault: it is not learnt from any more |
+| amended, completed, withdrawn, forgiven, restored | a result was corrected: see `corrections` |
 | closed | an attempt ended whose job had ended before |
 | added | measurements from elsewhere |
 | changed | the problem was changed |
@@ -30,10 +30,11 @@ from calamint.errors import ResultError
 from calamint.problem import Problem
 from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
+from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
 from calamint.run.store.leases import expired_attempts, renew
 from calamint.run.store.liveness import LeaseClock
-from calamint.run.store.rows import Measured, Rows
+from calamint.run.store.rows import Measured, Rows, words
 
 if TYPE_CHECKING:  # reading a study's tables must not load the models
     from calamint.decide import Decision, FullUpdate, Recommendation, Settings
@@ -93,6 +94,7 @@ class Store:
         self.database, self.study, self.clock = database, study, clock
         self.retries, self.pause = settings.retries, settings.pause
         self._rows = Rows(study, now, clock)
+        self.corrections = Corrections(database, self._rows)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -176,22 +178,32 @@ class Store:
         broken: Mapping[str, str],
         seconds: float | None,
         retry: bool = False,
+        params: Mapping[str, Any] | None = None,
+        more: bool = False,
     ) -> bool:
-        """What an attempt measured; False if it came too late, and was kept without being used."""
+        """What an attempt measured; False if it came too late, and was kept without being used.
+
+        params  the input, if it was not that of the job
+        more    whether other functions will follow
+        """
         with self.database.write() as connection:
             job, row = self._rows.attempt(connection, number, attempt, "told")
             said = "; ".join(f"{name} is {value}" for name, value in broken.items())
-            reason = _words(said) if said else None
+            reason = words(said) if said else None
             if reason is not None and retry and not measured:
                 return self._fail(connection, job, row, reason, "crashed", retry)
             late = job.state not in OPEN
             now = self._rows.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
-            detail = {"seconds": took, "broken": list(broken)} if not late else None
+            said_too = {"params": dict(params)} if params is not None else {}
+            detail = {"seconds": took, "broken": list(broken), "more": more, **said_too}
             kind = "closed" if late else "told"
-            sequence = self._rows.event(connection, kind, number, row.number, detail)
+            sequence = self._rows.event(
+                connection, kind, number, row.number, None if late else detail
+            )
+            at = job.params if params is None else params
             rows = self._rows.measurements(
-                sequence, job.params, measured, job.id, row.number, used=not late
+                sequence, at, measured, job.id, row.number, used=not late
             )
             if rows:
                 connection.execute(insert(schema.measurements), rows)
@@ -201,7 +213,7 @@ class Store:
                 self._rows.update_job(
                     connection,
                     job.id,
-                    state="failed" if broken else "done",
+                    state="failed" if broken else "partial" if more else "done",
                     ended=now,
                     seconds=took,
                     cause=cause,
@@ -215,7 +227,7 @@ class Store:
         """An attempt ended without a result; False if its job had ended, or was given to others."""
         with self.database.write() as connection:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
-            return self._fail(connection, job, row, _words(reason), cause, retry)
+            return self._fail(connection, job, row, words(reason), cause, retry)
 
     def release(self, number: int) -> None:
         """A job that was held is to be tried again."""
@@ -226,21 +238,14 @@ class Store:
             self._rows.update_job(connection, job.id, state="waiting", not_before=None)
             self._rows.event(connection, "released", number)
 
-    def forgive(self, number: int) -> None:
-        """A failed job did not fail because of its input."""
-        with self.database.write() as connection:
-            job = self._rows.job(connection, number)
-            if job.state != "failed":
-                raise ResultError(f"job {number} is {job.state}, not failed: nothing was changed.")
-            self._rows.update_job(connection, job.id, state="withdrawn")
-            # What was learnt with it is not a start for what is learnt without.
-            self._rows.update_study(connection, state=None)
-            self._rows.event(connection, "forgiven", number)
-
     def cancel(self, number: int, attempt: int | None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
         with self.database.write() as connection:
             job = self._rows.job(connection, number)
+            if job.state == "partial":  # what is left will not be told
+                self._rows.update_job(connection, job.id, state="done")
+                self._rows.event(connection, "completed", number, None, {"more": False})
+                return
             if job.state not in OPEN:
                 raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
             if attempt is not None and attempt != job.attempts:
@@ -254,8 +259,8 @@ class Store:
             self._rows.update_job(connection, job.id, state="cancelled", ended=self._rows.now())
             self._rows.event(connection, "cancelled", number)
 
-    def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured]]) -> None:
-        """Measurements from elsewhere, all of them or none."""
+    def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured, Mapping[str, Any]]]) -> None:
+        """Measurements from elsewhere, with their notes, all of them or none."""
         given = list(rows)
         with self.database.write() as connection:
             first = self._rows.sequence(connection, len(given)) - len(given) + 1
@@ -265,14 +270,15 @@ class Store:
                     "sequence": first + i,
                     "time": self._rows.now(),
                     "kind": "added",
+                    "detail": {"notes": dict(notes)} if notes else None,
                 }
-                for i in range(len(given))
+                for i, (_, _, notes) in enumerate(given)
             ]
             if events:
                 connection.execute(insert(schema.events), events)
             measured = [
                 row
-                for i, (params, values) in enumerate(given)
+                for i, (params, values, _) in enumerate(given)
                 for row in self._rows.measurements(first + i, params, values, None, None, True)
             ]
             if measured:
@@ -392,9 +398,3 @@ class Store:
     def _pause(self, failures: int) -> float:
         """Doubled after every failure, within bounds."""
         return min(self.pause * 2.0 ** min(failures - 1, 50), max(LONGEST_PAUSE, self.pause))
-
-
-def _words(reason: str) -> str:
-    """A reason that any database can keep: no broken characters, and not a book."""
-    text = reason.encode("utf-8", "replace").decode().replace("\x00", "")
-    return text if len(text) <= 1000 else f"{text[:1000]}..."

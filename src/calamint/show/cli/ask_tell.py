@@ -1,5 +1,4 @@
-"""Commands for those who run measurements themselves: ask, tell, fail, cancel, enqueue; and for
-jobs that need a person: release, forgive."""
+"""Commands for those who run measurements themselves: ask, tell, fail, cancel, enqueue, release."""
 
 import json
 import sys
@@ -8,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from calamint import run
 from calamint.errors import ProblemError
 from calamint.show.cli.app import (
     DEFAULT,
@@ -20,8 +20,8 @@ from calamint.show.cli.app import (
     app,
     open_study,
 )
-from calamint.show.cli.arguments import read_pairs, read_params, read_value
-from calamint.show.cli.output import Format, show_answer
+from calamint.show.cli.arguments import read_params, read_values
+from calamint.show.cli.output import Format, show_answer, shown_values
 
 
 class Causes(StrEnum):
@@ -61,11 +61,12 @@ def ask(
     show_answer(job, row, format)
 
 
-@app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3,0.1 converges=true")
+@app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3+-0.1 converges=true")
 def tell(
     job: JobNumber,
     values: Annotated[
-        list[str] | None, typer.Argument(help="Results as name=value or name=value,standard_error.")
+        list[str] | None,
+        typer.Argument(help="Results as name=value or name=value+-standard_error."),
     ] = None,
     json_text: Annotated[
         str | None, typer.Option("--json", help="Results as JSON; - reads standard input.")
@@ -74,6 +75,16 @@ def tell(
     name: Name = None,
     trust: Trust = False,
     seconds: Annotated[float | None, typer.Option(help="How long the job ran, in seconds.")] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter that was not as suggested, as it really was: name=value."),
+    ] = None,
+    more: Annotated[
+        bool, typer.Option("--more", help="Functions that are left out will follow: see complete.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask about values far outside what was seen.")
+    ] = False,
 ) -> None:
     """Report what a job measured."""
     if json_text is not None:
@@ -83,17 +94,27 @@ def tell(
         except ValueError as error:
             raise ProblemError(f"the values are not JSON: {error}.") from error
     else:
-        read = {key: read_value(text) for key, text in read_pairs(values or []).items()}
+        read = read_values(values or [])
     study = open_study(storage, name, trust)
-    used = study.tell(job, read, seconds)
+    params = read_params(study, at) if at else None
+    for doubt in run.far_outside(study.history, read):
+        if not sys.stdin.isatty():  # nobody can answer
+            typer.echo(
+                f"{doubt} Put it right by `calamint amend {job}` if that is wrong.", err=True
+            )
+        elif not yes and not typer.confirm(f"{doubt} Tell it?"):
+            typer.echo("Nothing was told.")
+            raise typer.Exit(1)
+    used = study.tell(job, read, seconds, params, more)
     if not used:
         typer.echo(f"Job {job} had ended: kept, and not used.")
         return
     record = study.jobs[job]
-    failed = record.state != "done"
-    typer.echo(
-        f"Job {job} is {record.state}: {record.reason}." if failed else f"Job {job} is told."
-    )
+    if record.state == "failed":
+        typer.echo(f"Job {job} is failed: {record.reason}.")
+    else:
+        rest = ", more to come" if record.state == "partial" else ""
+        typer.echo(f"Job {job} is told: {shown_values(study, job)}{rest}.")
 
 
 @app.command(epilog='Example: calamint fail 3 "the solver diverged"')
@@ -128,15 +149,6 @@ def release(
     """Try a job again that is held, because its attempts were lost too often."""
     open_study(storage, name, trust).release(job)
     typer.echo(f"Job {job} waits to be asked for.")
-
-
-@app.command(epilog="Example: calamint forgive 3")
-def forgive(
-    job: JobNumber, storage: Storage = DEFAULT, name: Name = None, trust: Trust = False
-) -> None:
-    """Take back a failure that was not the input's fault, with what it taught."""
-    open_study(storage, name, trust).forgive(job)
-    typer.echo(f"Job {job} is withdrawn: nothing is learnt from its failure.")
 
 
 @app.command(epilog="Example: calamint enqueue train learning_rate=0.01 width=64")

@@ -1,6 +1,7 @@
 """Commands for tables of measurements: export, import."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,12 @@ import typer
 
 from calamint.errors import ProblemError
 from calamint.show.cli.app import DEFAULT, Name, Storage, Trust, app, open_study, read_study
+
+
+class Extra(StrEnum):
+    refuse = "refuse"
+    ignore = "ignore"
+    notes = "notes"
 
 
 @app.command(epilog="Example: calamint export measurements.csv")
@@ -34,12 +41,19 @@ def export(
 @app.command("import", epilog="Example: calamint import earlier.csv")
 def import_(
     path: Annotated[
-        Path, typer.Argument(help="CSV or JSON file to read, in the format that export writes.")
+        Path, typer.Argument(help="CSV, Excel or JSON file, with the columns that export writes.")
     ],
+    extra: Annotated[
+        Extra, typer.Option(help="What to do with other columns: ignore, or keep as notes.")
+    ] = Extra.refuse,
+    again: Annotated[
+        bool, typer.Option("--again", help="Add rows that the study has already, as repeated.")
+    ] = False,
     storage: Storage = DEFAULT,
     name: Name = None,
     trust: Trust = False,
 ) -> None:
-    """Add measurements from a CSV or JSON file."""
-    count = open_study(storage, name, trust).add_table(path)
-    typer.echo(f"Rows added: {count}.")
+    """Add measurements from a file; rows that the study has already are skipped."""
+    report = open_study(storage, name, trust).add_table(path, extra.value, again)
+    skipped = f", skipped as the study has them already: {report.skipped}" * (report.skipped > 0)
+    typer.echo(f"Rows added: {report.added}{skipped}.")

@@ -5,14 +5,15 @@ import sys
 import typer
 
 from calamint.errors import CalamintError, StorageError
-from calamint.show.cli import ask_tell, doctor, export_import, recommend, run, status
+from calamint.show.cli import ask_tell, correct, doctor, export_import, recommend, run, status
 from calamint.show.cli.app import FAILED, STORAGE, app
 
 # Importing them adds their commands.
-COMMANDS = (run, status, ask_tell, recommend, export_import, doctor)
+COMMANDS = (run, status, ask_tell, correct, recommend, export_import, doctor)
 _ORDER = (
     *("init", "run", "status", "recommend"),
-    *("ask", "tell", "fail", "cancel", "enqueue", "release", "forgive"),
+    *("ask", "tell", "fail", "cancel", "enqueue", "release"),
+    *("amend", "complete", "withdraw", "restore", "forgive"),
     *("jobs", "history", "gains", "export", "import", "studies", "doctor"),
 )
 app.registered_commands.sort(

@@ -59,6 +59,19 @@ def show_rows(
     Console().print(table if rows else "None.")
 
 
+def shown_values(study: "run.StudyView", number: int) -> str:
+    """What a job measured, as it was understood."""
+    binary = study.problem.binary
+    errors = study.standard_errors(number)
+    found = [
+        f"{name} = {'passed' if value else 'failed'}"
+        if name in binary
+        else f"{name} = {value:.6g}{f' ± {errors[name]:.3g}' if name in errors else ''}"
+        for name, value in study.jobs[number].values.items()
+    ]
+    return ", ".join(found) or "no values"
+
+
 def _cell(value: Any, nested: Callable[[Any], str]) -> str:
     if value is None:
         return ""
