@@ -1,6 +1,7 @@
 """Running a study: as soon as a job ends, the next one is decided and started."""
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -39,7 +40,7 @@ LEASE = 30.0
 # How long to wait for a job before looking at anything else.
 _LOOK = 0.25
 # How long a storage that cannot be written is waited for, and between attempts.
-_PATIENCE, _AGAIN = 3600.0, 1.0
+_PATIENCE, _AGAIN, _PAUSE = 3600.0, 1.0, 60.0
 
 
 @final
@@ -159,7 +160,7 @@ class Loop:
         if not self.running and not self._unstored and self.stopped is not None:
             return False
         if self._presses > 1:
-            if self._unstored and not self.running:
+            if self._unstored and not self.running.keys() - {r.job for r in self._unstored}:
                 self._leave_results()
                 return False
             for job in list(self.running):
@@ -185,11 +186,13 @@ class Loop:
             if not error.transient or self.virtual:
                 raise
             now = time.monotonic()
-            since = now if self._unwritable is None else self._unwritable[0]
+            # One that fails is tried again every second: a pause means that it had worked.
+            since, due = self._unwritable or (now, -math.inf)
+            if now - due > _PAUSE:
+                since = now
+                self._say(f"{error} Trying again until it works; results are kept meanwhile.")
             if now - since > _PATIENCE:
                 raise
-            if self._unwritable is None:
-                self._say(f"{error} Trying again until it works; results are kept meanwhile.")
             self._unwritable = since, now + _AGAIN
             return False
         return True
@@ -206,10 +209,8 @@ class Loop:
 
     def _leave_results(self) -> None:
         for result in self._unstored:
-            self._say(
-                f"The result of job {result.job.number} could not be stored; it is"
-                + (f" in {result.spooled}, for the next run." if result.spooled else " lost.")
-            )
+            where = f"in {result.spooled}, for the next run" if result.spooled else "lost"
+            self._say(f"The result of job {result.job.number} could not be stored; it is {where}.")
         self.stopped = "interrupted"
 
     def _take_spooled(self) -> None:
@@ -284,8 +285,10 @@ class Loop:
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:
-            self.study.cancel(job)
-            raise TaskError(f"task {job.task!r} was added meanwhile: say in tasks what it does.")
+            sentence = f"task {job.task!r} was added meanwhile: say in tasks what it does."
+            self.study.fail(job, sentence, "refused")  # another run may know
+            self._stop(sentence)
+            return
         self.last = job
         LOG.info("%s", job)
         self.running[job] = time.monotonic()
@@ -301,7 +304,7 @@ class Loop:
         if job not in self.running:
             return  # given up before
         if outcome.unloadable is not None:
-            self.study.cancel(job)
+            self.study.fail(job, outcome.unloadable, "refused")
             self._stop(f"task {job.task!r} cannot be run: {outcome.unloadable}.")
         elif outcome.error is not None and outcome.cause is None:
             self._give_up(job)  # it was cancelled here
@@ -328,16 +331,13 @@ class Loop:
                 LOG.info("job %d had ended before", job.number)
                 return
         if cause == "refused":
-            what = "nothing that can be read" if outcome.values is None else shown(outcome.values)
-            again = f"job {job.number} waits to be run again"
-            self._stop(f"task {job.task!r} returned {what}: {str(error).rstrip('.')}; {again}.")
+            what = "" if outcome.values is None else f" returned {shown(outcome.values)}"
+            said = f"{error}" if str(error).endswith((".", "?")) else f"{error}."
+            self._stop(f"task {job.task!r}{what}: {said} Job {job.number} waits to be run again.")
         LOG.info("job %d ended: %s", job.number, failure or outcome.values)
-        alike = self._same_crash.seen(outcome) if self._same_crash is not None else None
-        if alike is not None:
-            self._stop(
-                f"{alike}. Take these failures back with forgive() if the inputs are not to blame;"
-                " go on with keep_going=True (--keep-going) if they are."
-            )
+        nothing = failure if outcome.values is None else None
+        if self._same_crash is not None and (alike := self._same_crash.seen(outcome, nothing)):
+            self._stop(alike)
         if failure is not None:
             self._failure = failure
         self._machine_row = self._machine_row + 1 if cause == "infrastructure" else 0
@@ -359,7 +359,7 @@ class Loop:
         """Start no more jobs: what runs may end, then this is raised."""
         if self._mistake is None:
             self._mistake = TaskError(sentence)
-            if self.running and self.watch is not None:
+            if self.running:
                 self._say(f"{sentence} No more jobs are started.")
 
     def _give_up(self, job: Job) -> None:

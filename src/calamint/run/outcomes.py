@@ -49,15 +49,18 @@ class SameCrash:
         self._row: dict[str, tuple[str, set[str]]] = {}
         self._worked = set(worked)
 
-    def seen(self, result: JobResult) -> str | None:
-        """What to say if it is the same crash from every input; None while it is not."""
-        task = result.job.task
-        if result.error is None:
+    def seen(self, result: JobResult, nothing: str | None = None) -> str | None:
+        """What to say if it is the same crash from every input; None while it is not.
+
+        nothing  what was said if it returned nothing at all, which counts like a crash
+        """
+        task, error = result.job.task, result.error or nothing
+        if error is None:
             self._worked.add(task)
-        if result.cause != "crashed" or result.error is None:
+        if error is None or (result.cause != "crashed" and nothing is None):
             self._row.pop(task, None)
             return None
-        words = re.sub(r"[-+]?\d[\d.e+-]*", "#", result.error)
+        words = re.sub(r"[-+]?\d[\d.e+-]*", "#", error)
         last, inputs = self._row.get(task, ("", set()))
         inputs = inputs if words == last else set()
         inputs.add(repr(result.job.params))
@@ -65,4 +68,8 @@ class SameCrash:
         most = SAME_CRASHES_LATER if task in self._worked else SAME_CRASHES
         if len(inputs) < most:
             return None
-        return f"task {task!r} crashed alike at {len(inputs)} inputs in a row: {result.error}"
+        return (
+            f"task {task!r} crashed alike at {len(inputs)} inputs in a row: {error}. Take these"
+            " failures back with forgive() if the inputs are not to blame; go on with"
+            " keep_going=True (--keep-going) if they are."
+        )

@@ -279,7 +279,7 @@ class Study(StudyView):
         listed = list(jobs) if isinstance(jobs, Iterable) else [jobs]
         if not all(isinstance(job, Job) for job in listed):
             raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
-        by_attempt = {(job.number, job.attempt): job for job in listed}
+        by_attempt = {(self._resolve(job)[0], job.attempt): job for job in listed}
         lost = self._store.renew(list(by_attempt), lease) if by_attempt else []
         return [by_attempt[attempt] for attempt in lost]
 

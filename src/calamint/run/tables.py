@@ -100,16 +100,21 @@ def write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file: T
 
 def _escaped(value: Any) -> Any:
     """Text that a spreadsheet shows and does not compute; `unescaped` takes that back."""
-    if isinstance(value, str) and value.startswith(_FORMULAS) and not _is_number(value):
+    if isinstance(value, str) and _is_formula(value) and not _is_number(value):
         return f"'{value}"
     return value
 
 
 def unescaped(value: Any) -> Any:
     """What `write_csv` made of a text."""
-    if isinstance(value, str) and value[:1] == "'" and value[1:].startswith(_FORMULAS):
+    if isinstance(value, str) and value[:1] == "'" and _is_formula(value):
         return value[1:]
     return value
+
+
+def _is_formula(text: str) -> bool:
+    """Or would be without the apostrophes before it: these must come back, too."""
+    return text.lstrip("'").startswith(_FORMULAS)
 
 
 def _is_number(text: str) -> bool:

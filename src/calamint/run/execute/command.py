@@ -29,7 +29,8 @@ def check_command(task: str, command: Command) -> None:
     if shutil.which(program) is None:
         raise TaskError(f"task {task!r}: the program {program!r} is not found here.")
     for word in command.argv[1:]:
-        if Path(word).suffix in _SCRIPTS and " " not in word and not os.path.isfile(word):
+        named = Path(word).suffix in _SCRIPTS and " " not in word and not word.startswith("-")
+        if named and not os.path.isfile(word):
             raise TaskError(
                 f"task {task!r}: the file {word!r} is not in {Path.cwd()}: run it from where it is,"
                 " or write an absolute path."

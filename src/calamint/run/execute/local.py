@@ -118,10 +118,15 @@ class Local(Executor):
             number, attempt = file.stem.split("-")[-2:]
             if (int(number), int(attempt)) in self._running:
                 continue
+            if file.is_symlink() or file.parent.is_symlink():
+                continue  # not followed
             with suppress(OSError, ValueError):  # a torn one is no result
                 said = json.loads(file.read_text())
-                values, error, cause = (said.get(key) for key in ("values", "error", "cause"))
-                found.append(SpooledResult(int(number), int(attempt), values, error, cause, file))
+                # A task that could not be loaded says nothing about its input.
+                if "values" in said or "error" in said:
+                    values, error, cause = map(said.get, ("values", "error", "cause"))
+                    which = int(number), int(attempt)
+                    found.append(SpooledResult(*which, values, error, cause, file))
         return found
 
     def wait(self, seconds: float) -> list[JobResult]:

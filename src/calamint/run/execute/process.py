@@ -1,5 +1,6 @@
 """The process of one job: started, listened to, ended when it times out or is cancelled."""
 
+import errno
 import json
 import logging
 import os
@@ -12,13 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
 from calamint.run.execute.base import JobResult
-from calamint.run.execute.worker import MARK, kill_marked
+from calamint.run.execute.worker import MARK, descendants, kill, kill_marked
 from calamint.run.jobs import Job
 
 LOG = logging.getLogger("calamint")
@@ -79,7 +80,12 @@ class JobProcess:
             self.process.stdin.write(len(data).to_bytes(8, "big") + data)
             self.process.stdin.flush()
         self.thread = threading.Thread(target=self._listen, daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError as error:  # the system has no more threads
+            self._kill_all()
+            self._close()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     def stop(self, reason: str) -> None:
         if self.reason is None:
@@ -88,20 +94,31 @@ class JobProcess:
 
     def _kill(self) -> None:
         """Ask the process and all that it started to end, then end them."""
+        started = descendants(self.process.pid)
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(TERMINATION_SECONDS)
+        self._kill_all(started)
+
+    def _kill_all(self, started: Iterable[int] = ()) -> None:
+        """End the process and all that it started, or report it."""
+        started = {*started, *descendants(self.process.pid)}
+        with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in (*kill(started), *kill_marked(self.mark)):
+            LOG.warning("job %d left process %d behind", self.job.number, pid)
 
     def _listen(self) -> None:
         try:
             said = self._read_all()
             outcome = self._outcome(said, time.monotonic() - self.began)
         except BaseException as error:  # whatever happens, the job has ended
+            self._kill_all()
             words = f"its result cannot be read: {type(error).__name__}: {error}"
             seconds = time.monotonic() - self.began
             outcome = JobResult(self.job, error=words, cause="infrastructure", seconds=seconds)
+        self._close()
         self.ended.put(outcome)
 
     def _read_all(self) -> bytes:
@@ -132,13 +149,22 @@ class JobProcess:
             self._look_at_the_time()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_LOOK)
-        self._end_others()
-        for stream in (*sinks, self.process.stdin):
-            with suppress(OSError):
-                stream.close()
+        self._kill_all()
         for output in self.outputs.values():
             output.close()
         return said.data
+
+    def _close(self) -> None:
+        """Leave no process and no open file behind."""
+        process = self.process
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(TERMINATION_SECONDS)
+        for stream in (process.stdin, process.stdout, process.stderr, self._answer):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        for output in self.outputs.values():
+            output.close()
 
     def _look_at_the_time(self) -> None:
         if self.limit is None or self.timed_out or self.reason is not None:
@@ -147,17 +173,9 @@ class JobProcess:
             self.timed_out = True
             self.stop(f"it took longer than {self.limit:g} s")
 
-    def _end_others(self) -> None:
-        """Whatever it started ends with it, or is reported."""
-        with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        for pid in kill_marked(self.mark):
-            LOG.warning("job %d left process %d behind", self.job.number, pid)
-
     def _outcome(self, said: bytes, seconds: float) -> JobResult:
-        try:
-            result = json.loads(said)
-        except ValueError:
+        result = _read(said) or self._read_file()
+        if result is None:
             result = {"error": self._how_it_died() + self._last_words(), "cause": "crashed"}
         if len(said) > LONGEST_RESULT:
             words = f"its result has more than {LONGEST_RESULT} bytes"
@@ -177,6 +195,13 @@ class JobProcess:
             result.get("cause"),
             self.result if self.result.exists() else None,
         )
+
+    def _read_file(self) -> dict[str, Any] | None:
+        """Its result from the file, if it closed the pipe."""
+        try:
+            return _read(self.result.read_bytes())
+        except OSError:
+            return None
 
     def _how_it_died(self) -> str:
         code = self.process.returncode
@@ -201,6 +226,14 @@ class JobProcess:
                 if file.exists() and file.stat().st_size == 0:
                     file.unlink()
             self.folder.rmdir()
+
+
+def _read(said: bytes) -> dict[str, Any] | None:
+    try:
+        result = json.loads(said)
+    except ValueError:
+        return None
+    return result if isinstance(result, dict) else None
 
 
 @final
@@ -236,7 +269,7 @@ class _Output:
         self._cut += len(data) - len(data[:room])
 
     def close(self) -> None:
-        if self._cut:
+        if self._cut and not self._file.closed:
             tail = self.end[-min(self._cut, _TAIL) :]
             if self._cut > len(tail):
                 self._put(f"\n[{self._cut - len(tail)} bytes were cut here]\n".encode())

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +37,7 @@ def main() -> None:
     size = int.from_bytes(_exactly(control, 8), "big")
     payload = pickle.loads(_exactly(control, size))
     os.set_inheritable(payload["pipe"], False)
+    _adopt_orphans()
     threading.Thread(target=_die_with_parent, args=(control,), daemon=True).start()
     sys.path[:] = payload["path"]
     result = _command(payload) if "argv" in payload else _function(payload)
@@ -50,6 +52,7 @@ def main() -> None:
         partial.replace(file)
     with suppress(OSError), os.fdopen(payload["pipe"], "w") as pipe:
         pipe.write(text)
+    kill(descendants(os.getpid()))
     os._exit(0)  # threads that were left behind must not keep it
 
 
@@ -65,8 +68,51 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 def _die_with_parent(control: BinaryIO) -> None:
     control.read(1)
+    kill(descendants(os.getpid()))
     kill_marked(os.environ.get(MARK, ""), but=os.getpid())
     os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def _adopt_orphans() -> None:
+    """Have processes whose parents end become children of this one, where the system can do that:
+    then all that a job started is found, even in another session and with another environment."""
+    if sys.platform == "linux":
+        with suppress(Exception):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def descendants(pid: int) -> list[int]:
+    """All that a process started, where /proc names them."""
+    parents: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        names = []
+    for each in (int(name) for name in names if name.isdigit()):
+        with suppress(OSError), open(f"/proc/{each}/stat", "rb") as file:
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            parents.setdefault(parent, []).append(each)
+    found, waiting = [], [pid]
+    while waiting:
+        children = parents.get(waiting.pop(), [])
+        found += children
+        waiting += children
+    return found
+
+
+def kill(pids: Iterable[int]) -> list[int]:
+    """End processes; those that could not be."""
+    left = []
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except PermissionError:
+            left.append(pid)
+        except OSError:  # it has ended
+            continue
+    return left
 
 
 def kill_marked(mark: str, but: int | None = None) -> list[int]:
@@ -74,7 +120,7 @@ def kill_marked(mark: str, but: int | None = None) -> list[int]:
 
     Returns those that could not be ended.
     """
-    entry, left = f"{MARK}={mark}".encode(), []
+    entry, found = f"{MARK}={mark}".encode(), []
     try:
         names = os.listdir("/proc") if mark else []
     except OSError:
@@ -84,11 +130,8 @@ def kill_marked(mark: str, but: int | None = None) -> list[int]:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 ours = entry in file.read().split(b"\0")
             if ours and pid not in (but, os.getpid()):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except PermissionError:
-                    left.append(pid)
-    return left
+                found.append(pid)
+    return kill(found)
 
 
 def _plain(value: Any) -> Any:
@@ -160,10 +203,10 @@ def _command(payload: dict[str, Any]) -> dict[str, Any]:
             with suppress(ValueError):
                 how = f"signal {signal.Signals(-code).name}"
         return {"error": f"{program} ended with {how}", "cause": "crashed"}
-    return _answer(Path(payload["answer"]), last.text)
+    return _answer(Path(payload["answer"]), last.text, last.cut)
 
 
-def _answer(file: Path, line: str) -> dict[str, Any]:
+def _answer(file: Path, line: str, cut: bool) -> dict[str, Any]:
     """The result of a program: JSON in a file, or in the last line of its output."""
     where, text = "the last line of its output", line
     if file.exists():
@@ -172,6 +215,9 @@ def _answer(file: Path, line: str) -> dict[str, Any]:
             words = f"{where} has {file.stat().st_size} bytes: write at most {_LONGEST_LINE}"
             return {"error": words, "cause": "refused"}
         text = file.read_text(errors="replace")
+    elif cut:
+        words = f"{where} has more than {_LONGEST_LINE} bytes: write fewer"
+        return {"error": words, "cause": "refused"}
     if not text:
         words = "it printed nothing, and wrote no file CALAMINT_RESULT"
         return {"error": words, "cause": "refused"}
@@ -186,6 +232,7 @@ class _LastLine:
 
     def __init__(self) -> None:
         self._line, self._open = b"", b""
+        self.cut = False  # the last line
 
     @property
     def text(self) -> str:
@@ -197,8 +244,10 @@ class _LastLine:
                 os.write(1, data)
             *whole, rest = (self._open + data).split(b"\n")
             for line in whole:
-                self._line = line.strip() or self._line
-            self._open = rest[-_LONGEST_LINE:]
+                if line.strip():
+                    self._line, self.cut = line.strip(), len(line) > _LONGEST_LINE
+            self.cut = len(rest) > _LONGEST_LINE or (self.cut and not rest.strip())
+            self._open = rest[: _LONGEST_LINE + 1]
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ cannot change before it writes.
 
 import os
 import re
+import shutil
 import sqlite3
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -79,14 +82,14 @@ class Database:
         """Without `create`, a file that does not exist is a `StorageError`; with `read_only`,
         nothing is written, and the file may be on media that cannot be."""
         self.url = _parse_url(url)
-        self.where = self.url.render_as_string(hide_password=True)
+        self.where = self.url.set(query={}).render_as_string(hide_password=True)
         self.in_memory = self.url.database in (None, "", ":memory:")
         self.read_only = read_only and not self.in_memory
         self._lock = threading.RLock()
-        if self.path is not None and not self.path.exists():
-            if not create or read_only:
-                raise StorageError(f"storage {self.where}: there is no such file.")
-            _create_private(self.path)
+        if self.path is not None and not self.path.exists() and (read_only or not create):
+            raise StorageError(f"storage {self.where}: there is no such file.")
+        _create_private(self.url)
+        self._seen = None if self.path is None else _state(self.path)
         with _translated_errors(self.where):
             self._engine = _engine(self._opened_url(), self.in_memory, self.read_only)
             self._migrate()
@@ -94,13 +97,27 @@ class Database:
     def _opened_url(self) -> URL:
         if not self.read_only or self.path is None:
             return self.url
-        query = {"mode": "ro", "uri": "true"}
-        log = Path(f"{self.path}-wal")
+        path, query = self.path.absolute(), {"mode": "ro", "uri": "true"}
+        log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
         pending = log.exists() and log.stat().st_size > 0
-        if not os.access(self.path.absolute().parent, os.W_OK) and not pending:
-            query["immutable"] = "1"  # SQLite would have to make files beside it
-        file = quote(str(self.path.absolute()))
-        return self.url.set(database=f"file:{file}", query=query)
+        if pending and not index.exists() and not os.access(path.parent, os.W_OK):
+            # Only a writer can read what was not merged: let it write to a copy.
+            folder = tempfile.mkdtemp(prefix="calamint-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            for file in (path, log):
+                shutil.copy(file, folder)
+            return self.url.set(database=str(Path(folder) / path.name), query={})
+        if not pending and not index.exists():
+            # Nobody has it open; SQLite would make files beside it, if it could.
+            query["immutable"] = "1"
+        return self.url.set(database=f"file:{quote(str(path))}", query=query)
+
+    def _refresh(self) -> None:
+        """Look again at a file that nobody had open, if somebody has written to it since."""
+        if self.read_only and self.path is not None and _state(self.path) != self._seen:
+            self._seen = _state(self.path)
+            self._engine.dispose()
+            self._engine = _engine(self._opened_url(), self.in_memory, self.read_only)
 
     @property
     def path(self) -> Path | None:
@@ -111,6 +128,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read transaction on a consistent snapshot."""
+        self._refresh()
         with (
             self._memory_lock(),
             _translated_errors(self.where),
@@ -146,7 +164,7 @@ class Database:
         if self.read_only:
             raise SchemaError(
                 f"storage {self.where}: it has schema {current}, and this version of Calamint needs"
-                f" {REVISION}: open it once for writing, such as by `calamint ask`."
+                f" {REVISION}: open it once for writing, such as by `calamint jobs`."
             )
         # Look again under the lock: another process may have migrated meanwhile.
         with _MIGRATION_LOCK, self.write() as connection:
@@ -183,6 +201,8 @@ def _parse_url(url: object) -> URL:
     remedy = "write a URL, such as 'sqlite:///study.db'"
     if isinstance(url, os.PathLike) or (isinstance(url, str) and "://" not in url):
         path = os.fspath(url) or "study.db"
+        if _without_password(str(path)) != str(path):
+            raise StorageError(f"storage is {_without_password(str(path))!r}: {remedy}.")
         raise StorageError(f"storage is {str(url)!r}: {remedy} (here 'sqlite:///{path}').")
     if not isinstance(url, str) or not url.isprintable():
         raise StorageError(f"storage is {_without_password(url)!r}: {remedy}.")
@@ -193,21 +213,39 @@ def _parse_url(url: object) -> URL:
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         shown = _without_password(url)
         raise StorageError(f"storage is {shown!r}: {remedy} ({type(error).__name__}).") from None
+    shown = _without_password(url)
     if backend != "sqlite":
-        where = parsed.render_as_string(hide_password=True)
-        raise StorageError(f"storage is {where!r}: only SQLite is supported so far; {remedy}.")
+        raise StorageError(f"storage is {shown!r}: only SQLite is supported so far; {remedy}.")
+    if parsed.host or parsed.username:
+        raise StorageError(f"storage is {shown!r}: a file has no host; {remedy}.")
     return parsed
 
 
 def _without_password(url: object) -> object:
-    """A URL that may be shown, however it is written."""
-    return re.sub(r"://[^/]*@", "://***@", url) if isinstance(url, str) else url
+    """What may be shown of a URL, however it is written."""
+    if not isinstance(url, str):
+        return url
+    address, asked, _ = url.partition("?")
+    return re.sub(r"(\w+:(?://?)?).*@", r"\1***@", address) + ("?***" if asked else "")
 
 
-def _create_private(path: Path) -> None:
+def _create_private(url: URL) -> None:
     """An empty file that nobody else can read; SQLite's other files have its permissions."""
+    name = str(url.database or "")
+    if name in ("", ":memory:") or "mode=memory" in name:
+        return
+    path = os.path.realpath(name.removeprefix("file:").partition("?")[0])
     with suppress(OSError):  # what is wrong is said when it is opened
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _state(path: Path) -> tuple[bool, int, int] | None:
+    """What changes when somebody opens or writes a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return Path(f"{path}-shm").exists(), found.st_mtime_ns, found.st_size
 
 
 def _engine(url: URL, in_memory: bool, read_only: bool) -> Engine:

@@ -11,8 +11,13 @@ from calamint.run.store.rows import Rows
 def renew(
     rows: Rows, connection: Connection, attempts: Sequence[tuple[int, int]], lease: float
 ) -> list[tuple[int, int]]:
-    """Renew the leases of attempts (job, attempt); returns those that are no longer open."""
-    open_attempts = {(row.job, row.number): row for row in rows.open_attempts(connection)}
+    """Renew the leases of attempts (job, attempt); returns those that are no longer open, or whose
+    job another attempt has ended."""
+    open_attempts = {
+        (row.job, row.number): row
+        for row in rows.open_attempts(connection)
+        if row.job_state == "running"
+    }
     for key in attempts:
         if key in open_attempts:
             rows.renew(connection, open_attempts[key].id, lease)

@@ -29,7 +29,7 @@ class LeaseClock:
 
     @staticmethod
     def of_machine() -> "LeaseClock":
-        return LeaseClock(boot_id(), boot_seconds)
+        return LeaseClock(clock_id(), boot_seconds)
 
     @staticmethod
     def virtual(now: Callable[[], float]) -> "LeaseClock":
@@ -115,6 +115,14 @@ def boot_id() -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def clock_id() -> str:
+    """Of the clock that `boot_seconds` reads: a boot, in a namespace that may shift it."""
+    try:
+        return f"{boot_id()}/{os.readlink('/proc/self/ns/time')}" if boot_id() else ""
+    except OSError:
+        return boot_id()
 
 
 @cache

@@ -127,9 +127,11 @@ class Rows:
         closed = _UPDATE_ATTEMPT.values(outcome=outcome, reason=reason, cause=cause, ended=ended)
         connection.execute(closed, {"attempt": attempt})
 
-    def causes(self, connection: Connection, job: int) -> list[Cause | None]:
-        """Why the attempts at a job ended, in order."""
-        return list(connection.execute(_CAUSES, {"job": job}).scalars())
+    def causes(self, connection: Connection, job: Row[Any]) -> list[Cause | None]:
+        """Why the attempts at a job ended, in order, since it was last released."""
+        given = {"study": self.study_id, "number": job.number}
+        before = connection.execute(_RELEASED, given).scalar() or 0
+        return list(connection.execute(_CAUSES, {"job": job.id, "before": before}).scalars())
 
     def insert_job(
         self,
@@ -215,7 +217,9 @@ class Rows:
 
 def words(reason: str) -> str:
     """A reason that any database can keep: no broken characters, and not a book."""
-    text = reason.encode("utf-8", "replace").decode().replace("\x00", "")
+    text = reason.encode("utf-8", "replace").decode()
+    # Nor anything that a terminal would obey.
+    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
     return text if len(text) <= 1000 else f"{text[:1000]}..."
 
 
@@ -237,10 +241,17 @@ _ATTEMPT = select(schema.attempts).where(
     _ATTEMPTS.job_id == bindparam("job"), _ATTEMPTS.number == bindparam("number")
 )
 _CAUSES = (
-    select(_ATTEMPTS.cause).where(_ATTEMPTS.job_id == bindparam("job")).order_by(_ATTEMPTS.number)
+    select(_ATTEMPTS.cause)
+    .where(_ATTEMPTS.job_id == bindparam("job"), _ATTEMPTS.number > bindparam("before"))
+    .order_by(_ATTEMPTS.number)
+)
+_RELEASED = select(func.max(schema.events.c.attempt)).where(
+    schema.events.c.study_id == bindparam("study"),
+    schema.events.c.job == bindparam("number"),
+    schema.events.c.kind == "released",
 )
 _OPEN_ATTEMPTS = (
-    select(schema.attempts, _JOBS.number.label("job"))
+    select(schema.attempts, _JOBS.number.label("job"), _JOBS.state.label("job_state"))
     .join(schema.jobs, _JOBS.id == _ATTEMPTS.job_id)
     .where(_ATTEMPTS.study_id == bindparam("study"), _ATTEMPTS.outcome.is_(None))
     .order_by(_ATTEMPTS.id)

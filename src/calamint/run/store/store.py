@@ -236,7 +236,7 @@ class Store:
             if job.state != "held":
                 raise ResultError(f"job {number} is {job.state}, not held: nothing was changed.")
             self._rows.update_job(connection, job.id, state="waiting", not_before=None)
-            self._rows.event(connection, "released", number)
+            self._rows.event(connection, "released", number, job.attempts)
 
     def cancel(self, number: int, attempt: int | None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
@@ -248,11 +248,10 @@ class Store:
                 return
             if job.state not in OPEN:
                 raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
-            if attempt is not None and attempt != job.attempts:
-                raise ResultError(
-                    f"attempt {attempt} at job {number} is over, and others try it now: nothing was"
-                    " changed."
-                )
+            latest = self._rows.latest_attempt(connection, job) if attempt is not None else None
+            if latest is not None and (attempt != job.attempts or latest.outcome is not None):
+                words = f"attempt {attempt} at job {number} is over, and others may try it"
+                raise ResultError(f"{words}: nothing was changed.")
             for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id:
                     self._rows.close(connection, row.id, "cancelled", None)
@@ -359,7 +358,7 @@ class Store:
             self._rows.event(connection, "closed", job.number, attempt.number)
             return False
         said = {"cause": cause, "reason": reason}
-        causes = self._rows.causes(connection, job.id)
+        causes = self._rows.causes(connection, job)
         if cause == "refused":
             self._return(connection, job, attempt, 0.0, said)
         elif cause in _NOT_THE_INPUT:
@@ -367,7 +366,7 @@ class Store:
             if row <= self.retries:
                 # A machine needs longer than a moment; somebody else may go on at once.
                 factor = 10.0 if cause == "infrastructure" else 1.0
-                self._return(connection, job, attempt, factor * self._pause(row), said)
+                self._return(connection, job, attempt, self._pause(row, factor), said)
             else:
                 self._rows.update_job(connection, job.id, state="held", **said)
                 self._rows.event(connection, "held", job.number, attempt.number, reason)
@@ -395,6 +394,7 @@ class Store:
         when = {"boot": self.clock.boot, "at": self.clock.now() + pause}
         self._rows.event(connection, "returned", job.number, attempt.number, when)
 
-    def _pause(self, failures: int) -> float:
+    def _pause(self, failures: int, factor: float = 1.0) -> float:
         """Doubled after every failure, within bounds."""
-        return min(self.pause * 2.0 ** min(failures - 1, 50), max(LONGEST_PAUSE, self.pause))
+        pause = factor * self.pause * 2.0 ** min(failures - 1, 50)
+        return min(pause, max(LONGEST_PAUSE, self.pause))

@@ -129,8 +129,11 @@ def fail(
     trust: Trust = False,
 ) -> None:
     """Report that a job ended without a result."""
-    open_study(storage, name, trust).fail(job, reason, cause.value)
-    typer.echo(f"Job {job} is recorded as failed.")
+    study = open_study(storage, name, trust)
+    study.fail(job, reason, cause.value)
+    state = study.jobs[job].state
+    again = ": it is tried again" if state == "waiting" else ""
+    typer.echo(f"Job {job} is {state}{again}.")
 
 
 @app.command(epilog="Example: calamint cancel 3")
