@@ -100,8 +100,9 @@ def draw_panels(
     figure.update_layout(
         template="plotly_white",
         width=max(700, 400 * columns),
-        height=80 + 380 * rows,
+        height=40 + 360 * rows,
         font={"size": 14},
+        margin={"t": 50, "b": 60, "l": 60, "r": 20},
     )
     save(figure, path)
 

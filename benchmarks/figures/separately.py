@@ -27,7 +27,7 @@ COLORS = {
     "γ = 0": "#c0392b",
     "γ = 0, learnt anew to recommend": "#e3a6a0",
 }
-FUNCTIONS = {"f": "#d98a1f", "c": "#222222", "c1": "#c0392b", "c2": "#4a90c2"}
+FUNCTIONS = {"f": "#7d5a3c", "c": "#e0559b", "c1": "#c0392b", "c2": "#4a90c2"}
 PESC_10 = PESC(solutions=10)
 
 

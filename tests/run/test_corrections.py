@@ -64,6 +64,7 @@ def test_an_amended_value_is_as_if_told_at_once():
     right = values_at(study.jobs[3])
     study.amend(3, {"cost": right["cost"], "purity": right["purity"]}, reason="a misplaced point")
     assert study.jobs[3].values == right
+    assert study._store.study_row().state is None  # nothing starts from what was learnt before
     assert_alike(cold(study), cold(brewed()))
 
 

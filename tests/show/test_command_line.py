@@ -70,7 +70,9 @@ def call(tmp_path, monkeypatch):
     def run(*words, **options):
         monkeypatch.setattr(sys, "argv", ["calamint", *map(str, words)])
         out, err = io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "stdin", io.StringIO(options.get("stdin", "")))
+        given = io.StringIO(options.get("stdin", ""))
+        given.isatty = lambda: options.get("tty", False)
+        monkeypatch.setattr(sys, "stdin", given)
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setattr(sys, "stderr", err)
         code = 0
@@ -92,6 +94,43 @@ def test_init_takes_the_settings(call):
     assert (settings.rationality, settings.initial, settings.fantasies) == ("batch", 2, 3)
     assert (settings.retries, settings.couple) == (1, True)
     assert call("init", "problem.toml", "--rationality", "never")[0] == 1
+
+
+def test_results_are_put_right(call):
+    assert call("init", "problem.toml", "--seed", 2)[0] == 0
+    call("ask")
+    code, _, err = call("tell", 0, "cost=96,3")
+    assert (code, "write cost=96.3, or" in err, "cost=96+-3" in err) == (1, True, True)
+    told = call("tell", 0, "cost=96+-3", "works=yes", "--at", "x=0.25", "--more")[1]
+    assert told == "Job 0 is told: cost = 96 ± 3, works = passed, more to come.\n"
+    assert "load = 0.5" in call("complete", 0, "load=0.5")[1]
+    amended = call("amend", 0, "cost=9.6", "works=fail", "--reason", "a misplaced point")[1]
+    assert amended == "Job 0 is amended: cost = 9.6, load = 0.5, works = failed.\n"
+    assert call("amend", 0, "--at", "x=0.5")[0] == 0
+    (row,) = json.loads(call("history", "-f", "json")[1])
+    assert (row["x"], row["cost"], row["works"]) == (0.5, 9.6, 0.0)
+    assert call("withdraw", 0, "the flask was not clean")[0] == 0
+    assert call("history", "-f", "json")[1] == "[]\n"
+    assert "is partial, as first told: cost = 96 ± 3" in call("restore", 0)[1]
+    assert "never corrected" in call("restore", 0)[2]
+
+
+def test_a_value_far_outside_is_noticed(call):
+    call("init", "problem.toml", "--seed", 2)
+    for number in range(6):
+        call("ask")
+        call("tell", number, f"cost={60 + 4 * number}", "load=1", "works=yes")
+    call("ask")
+    values = ("cost=7.54", "load=1", "works=yes")
+    code, out, _ = call("tell", 6, *values, stdin="n\n", tty=True)
+    assert (code, "Tell it? [y/N]" in out, "Nothing was told." in out) == (1, True, True)
+    assert call("tell", 6, *values, "--yes", tty=True)[0] == 0
+    call("withdraw", 6, "to tell it again")
+    call("ask")
+    code, out, err = call("tell", 7, *values)
+    assert (code, out.startswith("Job 7 is told: cost = 7.54")) == (0, True)
+    assert "cost = 7.54 is far outside what was seen (60 to 80)" in err
+    assert "calamint amend 7" in err
 
 
 def test_a_whole_optimisation_with_formats(call, tmp_path):

@@ -125,10 +125,10 @@ class Observations:
 
     def wait_for(self, job: Suggestion, functions: tuple[str, ...]) -> "Observations":
         """A job that was told has more to tell; its resources are free."""
-        waiting = replace(job, resources=())
+        waiting = {**self.pending, job.number: replace(job, resources=())}
         return replace(
             self,
-            pending={**self.pending, job.number: waiting},
+            pending=dict(sorted(waiting.items())),
             awaited={**self.awaited, job.number: functions},
         )
 

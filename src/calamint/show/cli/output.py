@@ -63,11 +63,13 @@ def shown_values(study: "run.StudyView", number: int) -> str:
     """What a job measured, as it was understood."""
     binary = study.problem.binary
     errors = study.standard_errors(number)
+    values = study.jobs[number].values
     found = [
-        f"{name} = {'passed' if value else 'failed'}"
+        f"{name} = {'passed' if values[name] else 'failed'}"
         if name in binary
-        else f"{name} = {value:.6g}{f' ± {errors[name]:.3g}' if name in errors else ''}"
-        for name, value in study.jobs[number].values.items()
+        else f"{name} = {values[name]:.6g}{f' ± {errors[name]:.3g}' if name in errors else ''}"
+        for name in study.problem.measured
+        if name in values
     ]
     return ", ".join(found) or "no values"
 
