@@ -4,8 +4,9 @@
     .venv/bin/python benchmarks/paper.py fig8 --repetitions 500   # one, as often as the paper
     .venv/bin/python benchmarks/paper.py fig8 --summarise         # only tables and pictures
 
-Each figure appends its rows to `results/NAME.csv` and goes on where it stopped; tables and pictures
-are beside it. Figures that take times run alone, one repetition after the other.
+Each figure appends its rows to `results/NAME.csv` and goes on where it stopped; its tables are
+beside it, its picture is `docs/figures/NAME.png`. Figures that take times run alone, one repetition
+after the other.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from calamint.acquire.pesc.pesc import Information
 from calamint.acquire.rejection import GridGains, grid_gains, optima, root_of
 from calamint.arrays import Array, Index
 from calamint.show.plots import explain_1d, save
-from figures.figure import RESULTS, Figure
+from figures.figure import PICTURES, Figure
 
 CELLS = 200
 PATHS = 200_000
@@ -103,7 +103,7 @@ def report2(_: list[Any]) -> str:
         bits = optimizer.information().contributions(GRID).max(0) / math.log(2)
         if bits[0] > bits[1] > 0.05:
             break
-    save(explain_1d(optimizer), RESULTS / "fig2.png")
+    save(explain_1d(optimizer), PICTURES / "fig2.png")
     return f"Seed {seed}: at most {bits[0]:.3f} bits from f and {bits[1]:.3f} bits from c."
 
 
@@ -195,7 +195,7 @@ def report3(_: list[Any]) -> str:
                 )
                 figure.add_trace(trace, row=2, col=column)
     _gains(figure, ours.sum(1), true.gains.sum(1), 1, 3, legend=True)
-    _finish(figure, RESULTS / "fig3ab.png", legend={"x": 0.8, "y": 0.25})
+    _finish(figure, PICTURES / "fig3ab.png", legend={"x": 0.8, "y": 0.25})
     correlation = np.corrcoef(ours.sum(1), true.gains.sum(1))[0, 1]
     best = true.gains.sum(1)[ours.sum(1).argmax()] / true.gains.sum(1).max()
     return (
@@ -236,7 +236,7 @@ def report7(_: list[Any]) -> str:
                 f" | {GRID[mine.argmax(), 0]:.2f} | {theirs.max() / math.log(2):.3f}"
                 f" | {GRID[theirs.argmax(), 0]:.2f} | {np.corrcoef(mine, theirs)[0, 1]:.3f} |"
             )
-    _finish(figure, RESULTS / "fig7.png", legend={})
+    _finish(figure, PICTURES / "fig7.png", legend={})
     return "\n".join([f"Seed {seed}.", "", *lines])
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import rows
 
-RESULTS = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PICTURES = ROOT / "docs" / "figures"
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Figure:
     """One figure of the paper.
 
     Attributes:
-        name: Such as "fig8": its files are `results/fig8.csv`, `.md` and `.png`.
+        name: Such as "fig8": its files are `results/fig8.csv` and `.md`, and
+            `docs/figures/fig8.png`.
         protocol: What is run, in a few sentences.
         report: Draws the picture and returns tables, given the rows.
         methods: What is compared; none for a picture of a single model.
@@ -59,7 +62,7 @@ class Figure:
         """Draw it, print its tables, and write them beside the rows."""
         text = self.report(self.rows())
         again = f"    .venv/bin/python benchmarks/paper.py {self.name}"
-        picture = f"![{self.name}]({self.name}.png)"
+        picture = f"![{self.name}](../../docs/figures/{self.name}.png)"
         page = f"# {self.name}\n\n{self.protocol}\n\n{again}\n\n{picture}\n\n{text}\n"
         self.path.with_suffix(".md").write_text(page)
         print(page)

@@ -12,7 +12,7 @@ import mnist
 from calamint import Model, Optimizer, Problem, Task
 from calamint.acquire import PESC
 from curves import curve, draw_panels
-from figures.figure import RESULTS, Figure
+from figures.figure import PICTURES, Figure
 
 MODEL = Model("matern52", transform="none")
 EVALUATIONS, STARTS, AGAIN = 50, 3, 10
@@ -191,7 +191,7 @@ def _report(name: str, objective: str, found: list[Row]) -> str:
     draw_panels(
         titles,
         COLORS,
-        RESULTS / f"{name}.png",
+        PICTURES / f"{name}.png",
         y=f"mean {objective}",
         bold="PESC",
         logarithmic=name == "fig6a",

@@ -10,7 +10,7 @@ import numpy as np
 from calamint import Model, Task
 from calamint.acquire import EICD, PESC
 from curves import Curve, curve, draw_panels
-from figures.figure import RESULTS, Figure
+from figures.figure import PICTURES, Figure
 from rows import median_interval
 from virtual import Experiment, Method, Row, apart, mean, prior_2d, repetition, toy
 
@@ -169,7 +169,7 @@ def report8(found: list[Row]) -> str:
     draw_panels(
         panels,
         {**COLORS, **FUNCTIONS},
-        RESULTS / "fig8.png",
+        PICTURES / "fig8.png",
         x="measurements",
         y="",
         logarithmic=(True, True, False),
@@ -190,7 +190,7 @@ def report9(found: list[Row]) -> str:
     draw_panels(
         panels,
         {**COLORS, **FUNCTIONS},
-        RESULTS / "fig9.png",
+        PICTURES / "fig9.png",
         x="measurements",
         y="",
         logarithmic=(True, False, False),
@@ -219,7 +219,7 @@ def report10(name: str, found: list[Row]) -> str:
     draw_panels(
         panels,
         {**COLORS, **FUNCTIONS},
-        RESULTS / f"{name}.png",
+        PICTURES / f"{name}.png",
         x="seconds",
         y="",
         columns=4,

@@ -12,7 +12,7 @@ from calamint.acquire import PESC, RS, RSDG
 from calamint.testbed import SolvedProblem, gp_prior
 from contestants import CalamintMaker
 from curves import curve, draw_panels
-from figures.figure import RESULTS, Figure
+from figures.figure import PICTURES, Figure
 from harness import GapRow
 from methods import toy, toy_known
 
@@ -75,7 +75,7 @@ def report(figure: str, looks: tuple[int, ...], mean: bool, found: list[GapRow])
         for method in entries(figure)
         if any(row.method == method for row in found)
     }
-    draw_panels({figure: curves}, COLORS, RESULTS / f"{figure}.png", y=f"{name} gap", bold="PESC")
+    draw_panels({figure: curves}, COLORS, PICTURES / f"{figure}.png", y=f"{name} gap", bold="PESC")
     lines = [
         f"| method | evaluations | repetitions | {name} gap | 95 % interval |",
         "|---|---|---|---|---|",

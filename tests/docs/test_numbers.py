@@ -42,6 +42,11 @@ DEFINED = {
     "settings.md": {"0.600": "optimum", "3.32": "optimum"},
     "information.md": {"0.47": "a distance", "0.1": "a distance"},
     "methods.md": {"0.05": "δ"},
+    "results.md": {
+        "95": "an interval",
+        "0.07": "a length-scale",
+        "0.1": "a length-scale",
+    },
     "differences.md": {
         "0.47": "a distance",
         "0.1": "a distance",
