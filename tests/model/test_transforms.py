@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calamint as cm
+from calamint.model.interval_probability import log_probability
 from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
 
 RNG = np.random.default_rng
@@ -355,3 +356,10 @@ def test_standardise_keeps_limits_in_order():
     low, high = transform.limits(0.5, 30.0)
     assert low < high
     assert transform.limits(-math.inf, 30.0)[0] == -math.inf
+
+
+def test_limits_that_are_one_number_beside_the_data_are_still_an_interval():
+    transform = standardise(np.array([0.0, 1e300, -1e300]), 0.0, 1e-7)
+    low, high = transform.limits(0.0, 1e-7)
+    assert high > low
+    assert np.isfinite(log_probability(np.array([0.0]), np.array([1.0]), low, high)).all()

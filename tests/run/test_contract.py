@@ -501,3 +501,23 @@ def test_what_went_wrong_with_a_decision_is_stored_with_its_job(storage, monkeyp
     assert "singular" in job.warnings[0]
     assert study.jobs[-1].warnings == job.warnings
     assert cm.Study.load(storage.open(), "warned").jobs[-1].warnings == job.warnings
+
+
+def test_several_jobs_are_asked_for_whatever_the_capacity(storage):
+    study = quick(storage=storage.open())
+    jobs = study.ask(task="price", n=3)
+    assert [job.number for job in jobs] == [0, 1, 2]
+    assert [job.resources for job in jobs] == [("office",), (), ()]
+    assert study.replica().free == {"office": 0, "hall": 2}
+    assert study.ask(task="price") is None
+    assert study.occupied() == {"office": [0]}
+    again = reopened(storage)
+    assert len(again.optimizer.pending) == 3
+    for job in reversed(jobs):
+        again.tell(job, {"f": 1.0})
+    assert again.replica().free == {"office": 1, "hall": 2}
+    number = again.enqueue("price", {"x": 0.5, "y": 0.5})
+    assert [job.number for job in again.ask(task="price", n=2)] == [number, number + 1]
+    for wrong in (0, -1, 1.5, True, "3"):
+        with pytest.raises(cm.ProblemError):
+            study.ask(n=wrong)

@@ -115,6 +115,26 @@ def test_results_are_put_right(call):
     assert "never corrected" in call("restore", 0)[2]
 
 
+def test_several_jobs_and_what_is_in_the_way(call):
+    call("init", "problem.toml", "--seed", 2)
+    rows = list(csv.DictReader(io.StringIO(call("ask", "-n", 3, "--format", "csv")[1])))
+    assert [row["job"] for row in rows] == ["0", "1", "2"]
+    assert set(rows[0]) == {"job", "task", "x", "kind", "n"}
+    code, _, err = call("ask")
+    assert code == 3
+    assert (
+        err == "Nothing can start now: local is taken by job 0. Tell, fail or cancel a job first.\n"
+    )
+    for number in range(3):
+        call("tell", number, f"cost={number}", "load=1", "works=yes")
+    assert len(json.loads(call("ask", "-n", 2, "-f", "json")[1])) == 2
+    words = [f"{name}={rows[0][name]}" for name in ("x", "kind", "n")]
+    assert "feasible with probability" in call("predict", *words)[1]
+    found = json.loads(call("predict", *words, "-f", "json")[1])
+    assert set(found["functions"]) == {"cost", "load", "works"}
+    assert 0 <= found["probability"] <= 1
+
+
 def test_a_value_far_outside_is_noticed(call):
     call("init", "problem.toml", "--seed", 2)
     for number in range(6):

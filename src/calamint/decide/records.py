@@ -75,7 +75,8 @@ class Suggestion:
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())
-        sentence = f"run {self.task} on {' + '.join(self.resources)} at {inputs}"
+        place = f" on {' + '.join(self.resources)}" if self.resources else ""
+        sentence = f"run {self.task}{place} at {inputs}"
         if self.update == "fallback":
             return f"{sentence}: chosen without a model, which failed ({'; '.join(self.warnings)})"
         if self.update in REASONS:

@@ -151,8 +151,8 @@ def _posterior(
     """Mean and variance (m, N) of the latent values, and −½ log|B| (m,)."""
     root = np.sqrt(precision)
     inner = np.eye(prior.shape[-1]) + root[:, :, None] * prior * root[:, None, :]
-    half, half_log = np.empty(prior.shape), np.empty(len(prior))
-    for index, matrix in enumerate(inner):
+    half, half_log = np.empty(prior.shape), np.zeros(len(prior))
+    for index, matrix in enumerate(inner if prior.shape[-1] else ()):  # LAPACK wants some
         lower, _ = lapack.dpotrf(matrix, lower=1)
         half[index], _ = lapack.dtrtrs(lower, root[index, :, None] * prior[index], lower=1)
         half_log[index] = -np.log(np.diagonal(lower)).sum()

@@ -30,6 +30,9 @@ WarpKind = Literal["none", "log", "reflected", "logit", "asinh"]
 _MAX_EXPONENT = 690.0  # exp stays finite
 _TINY = 1e-300
 
+# Of an interval between limits, in the units of the model.
+_NARROWEST = 1e-9
+
 
 @final
 @dataclass(frozen=True)
@@ -200,6 +203,11 @@ class OutcomeTransform:
         ends = np.array([low, high])
         finite = np.isfinite(ends)
         ends[finite] = self.to_model(ends[finite])
+        if finite.all():
+            # Beside values of 1e300 an interval is a point, of which every probability is zero.
+            width = _NARROWEST * max(1.0, float(np.abs(ends).max()))
+            missing = max(width - (ends[1] - ends[0]), 0.0)
+            ends += 0.5 * missing * np.array([-1.0, 1.0])
         return float(ends[0]), float(ends[1])
 
 

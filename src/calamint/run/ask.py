@@ -30,6 +30,7 @@ class Request:
         decide: Without it, only jobs that wait are started.
         confirm: Measure the recommended input where it was not measured, if something is missing.
         alive: Attempts (job, attempt) that are not lost, whatever their leases say.
+        beyond: Book a job even if its resources are taken; it then has none.
     """
 
     resource: str | None = None
@@ -39,6 +40,7 @@ class Request:
     decide: bool = True
     confirm: bool = False
     alive: Collection[tuple[int, int]] = ()
+    beyond: bool = False
 
 
 def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Job | None:
@@ -50,6 +52,8 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
             if replica.open and store.reap(request.alive):
                 replica.sync()
             optimizer, free = replica.optimizer, replica.free
+            if request.beyond:
+                free = {resource: max(room, 1) for resource, room in free.items()}
             competing = optimizer.competing(free, request.resource, request.task)
             job = _start_waiting(store, replica, request, free)
             if job is not None or not competing or not request.decide:
@@ -63,6 +67,8 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
             if made is None:
                 return None
             state, suggestion, decision, contested = made
+            place = _booked(replica, request, suggestion.resources)
+            suggestion = replace(suggestion, resources=place)
             full = state.full if decision.update == "full" else None
             revision = replica.revision
             if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
@@ -91,7 +97,8 @@ def _decide(
     expected = sum(suggestion.bits.values())
     if request.bits is not None and suggestion.bits and expected < request.bits:
         raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
-    contested = free if request.task is None and confirmation is None else None
+    competed = request.task is None and confirmation is None and not request.beyond
+    contested = free if competed else None
     return state, suggestion, decision, contested
 
 
@@ -106,10 +113,17 @@ def _start_waiting(
         place = available_resources(replica.problem.graph, task, free, request.resource)
         if place is None:
             continue
+        place = _booked(replica, request, place)
         attempt = store.start(number, place, replica.revision, owner(), request.lease)
         if attempt is not None:
             return _job(replica, replica.jobs[number], attempt, place)
     return None
+
+
+def _booked(replica: Replica, request: Request, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The resources of a job; none if they are taken, and it is to be booked all the same."""
+    free = replica.free
+    return () if request.beyond and any(free[each] < 1 for each in wanted) else wanted
 
 
 def _job(replica: Replica, made: Suggestion, attempt: int, resources: tuple[str, ...]) -> Job:

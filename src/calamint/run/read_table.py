@@ -16,7 +16,7 @@ from calamint.decide import Record, Value
 from calamint.errors import ProblemError
 from calamint.problem import Choice, Integer, Parameter, Params, Problem
 from calamint.run.store import Measured
-from calamint.run.tables import SEM, unescaped
+from calamint.run.tables import SEM, parse_rows, unescaped
 
 # What to do with columns that are neither parameters nor functions.
 Extra = Literal["refuse", "ignore", "notes"]
@@ -70,6 +70,19 @@ def read_table(problem: Problem, table: Any, extra: Extra = "refuse") -> list[Ta
         )
     reader = _Reader(problem, isinstance(table, str | Path), comma, extra)
     return [reader.row(index, row) for index, row in enumerate(rows, start=1)]
+
+
+def rows_to_add(
+    problem: Problem, table: Any, extra: Extra, history: Iterable[Record]
+) -> tuple[list[tuple[Params, Measured, dict[str, Any]]], Imported]:
+    """The rows of a table that a history does not have, with their notes, and how many."""
+    read = read_table(problem, table, extra)
+    rows = parse_rows(problem, [(row.params, row.values) for row in read])
+    new = new_rows(rows, history)
+    chosen = [
+        (*row, each.notes) for row, each, wanted in zip(rows, read, new, strict=True) if wanted
+    ]
+    return chosen, Imported(len(chosen), len(rows) - len(chosen))
 
 
 def _read_file(path: Path) -> tuple[Any, bool]:

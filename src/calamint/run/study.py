@@ -2,18 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
 from calamint.acquire import Acquisition
-from calamint.checks import did_you_mean
-from calamint.decide import (
-    Clock,
-    Rationality,
-    Recommendation,
-    Settings,
-    Value,
-    parse_seconds,
-)
+from calamint.checks import check_integer, did_you_mean
+from calamint.decide import Clock, Rationality, Recommendation, Settings, Value, parse_seconds
 from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
 from calamint.problem import Params, Problem, Task
@@ -24,16 +17,10 @@ from calamint.run.execute import Executor, Tasks
 from calamint.run.jobs import CAUSES, Cause, Job
 from calamint.run.loop import LEASE, Loop
 from calamint.run.progress import RunReport, Watcher
-from calamint.run.read_table import Extra, Imported, new_rows, read_table
-from calamint.run.store import (
-    MEMORY,
-    Database,
-    Measured,
-    Store,
-    Turn,
-)
+from calamint.run.read_table import Extra, Imported, rows_to_add
+from calamint.run.store import MEMORY, Database, Store, Turn
 from calamint.run.studies import check_study_name, find_study, stored_problem
-from calamint.run.tables import parse_measurements, parse_rows
+from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
 from calamint.run.view import StudyView, time_of
 
 
@@ -114,14 +101,36 @@ class Study(StudyView):
 
     # -- asking -------------------------------------------------------------------------------
 
+    @overload
     def ask(
         self,
         resource: str | None = None,
         task: str | None = None,
         lease: float | None = None,
         confirm: bool = False,
-    ) -> Job | None:
-        """Book the next job.
+        n: None = None,
+    ) -> Job | None: ...
+
+    @overload
+    def ask(
+        self,
+        resource: str | None = None,
+        task: str | None = None,
+        lease: float | None = None,
+        confirm: bool = False,
+        *,
+        n: int,
+    ) -> list[Job]: ...
+
+    def ask(
+        self,
+        resource: str | None = None,
+        task: str | None = None,
+        lease: float | None = None,
+        confirm: bool = False,
+        n: int | None = None,
+    ) -> Job | list[Job] | None:
+        """Book the next job, or the next n.
 
         Args:
             resource: Let tasks compete for this resource.
@@ -130,11 +139,16 @@ class Study(StudyView):
                 this process is known to be dead. Without it, the job stays booked until it is
                 told, failed or cancelled.
             confirm: Confirm the recommendation first, as `Optimizer.confirm`, if it is not yet.
+            n: How many jobs to book, whatever the capacity: those beyond it book no resources.
 
         Returns:
-            The job, with its resources booked; None while nothing can start.
+            The job, with its resources booked; None while nothing can start. With n, a list.
         """
-        return self.request(Request(resource, task, lease, confirm=confirm))
+        if n is None:
+            return self.request(Request(resource, task, lease, confirm=confirm))
+        count = check_integer(n, "n", 1)
+        request = Request(resource, task, lease, confirm=confirm, beyond=True)
+        return [job for _ in range(count) if (job := self.request(request)) is not None]
 
     def request(self, request: Request) -> Job | None:
         """The next job that a run asks for; see `Request`."""
@@ -234,7 +248,7 @@ class Study(StudyView):
         number, attempt, task = self._resolve(job)
         measured, failed = parse_measurements(self.problem, values, task.measures)
         duration = parse_seconds(seconds)
-        used = None if params is None else self._moved(number, params)
+        used = self._input(number, params)
         waits = more and not failed and len(measured) < len(task.measures)
         again = task.failures == "retry"
         return self._store.tell(number, attempt, measured, failed, duration, again, used, waits)
@@ -261,8 +275,10 @@ class Study(StudyView):
         except ResultError:
             return self.replica().resolve(job)
 
-    def _moved(self, number: int, params: Mapping[str, Any]) -> Params:
-        return self._replica.jobs[number].moved(self.problem.space, params).params
+    def _input(self, number: int, params: Mapping[str, Any] | None) -> Params | None:
+        """Where a job was really measured, if that is another input than its own."""
+        job = self._replica.jobs[number]
+        return None if params is None else job.moved(self.problem.space, params).params
 
     def cancel(self, job: Job | int) -> None:
         """Cancel a job and free its resources; of one that was told in part, expect no more."""
@@ -310,14 +326,9 @@ class Study(StudyView):
         Returns:
             How many rows were added, and skipped because the study had them already.
         """
-        read = read_table(self.problem, table, extra)
-        rows = parse_rows(self.problem, [(row.params, row.values) for row in read])
-        new = [True] * len(rows) if again else new_rows(rows, self.history)
-        chosen = [
-            (*row, each.notes) for row, each, wanted in zip(rows, read, new, strict=True) if wanted
-        ]
-        self._store.add(chosen)
-        return Imported(len(chosen), len(rows) - len(chosen))
+        rows, report = rows_to_add(self.problem, table, extra, () if again else self.history)
+        self._store.add(rows)
+        return report
 
     # -- correcting ---------------------------------------------------------------------------
 
@@ -342,8 +353,8 @@ class Study(StudyView):
         number, _, task = self._resolve(job)
         if values is None and params is None:
             raise ResultError("nothing to amend: give values, params or both.")
-        measured = {} if values is None else self._numbers(values, task)
-        used = None if params is None else self._moved(number, params)
+        measured = {} if values is None else parse_numbers(self.problem, values, task)
+        used = self._input(number, params)
         self._store.corrections.amend(number, measured, used, str(reason))
 
     def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
@@ -355,7 +366,7 @@ class Study(StudyView):
             more: Others will follow.
         """
         number, _, task = self._resolve(job)
-        measured = self._numbers(values, task)
+        measured = parse_numbers(self.problem, values, task)
         self._store.corrections.complete(number, measured, more, task.measures)
 
     def withdraw(self, job: Job | int, reason: str) -> None:
@@ -371,15 +382,6 @@ class Study(StudyView):
     def restore(self, job: Job | int) -> None:
         """Take back all corrections of a job: its result is what was first told."""
         self._store.corrections.restore(self._resolve(job)[0])
-
-    def _numbers(self, values: Mapping[str, Value], task: Task) -> Measured:
-        measured, broken = parse_measurements(self.problem, values, task.measures)
-        if broken:
-            name = next(iter(broken))
-            raise ResultError(
-                f"values[{name!r}] is {broken[name]}: write a number; withdraw() takes one back."
-            )
-        return measured
 
     # -- changing -----------------------------------------------------------------------------
 

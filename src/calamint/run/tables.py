@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from calamint.decide import Record, Value, read_values
 from calamint.errors import ProblemError, ResultError
-from calamint.problem import Params, Problem
+from calamint.problem import Params, Problem, Task
 from calamint.run.store import Measured
 
 # A spreadsheet would take a cell that begins so for a formula, and run it.
@@ -65,6 +65,17 @@ def parse_measurements(
         error = given[1] if isinstance(given, tuple | list) else None
         measured[name] = (value, None if error is None else float(error))
     return measured, {name: repr(values[name]) for name in broken}
+
+
+def parse_numbers(problem: Problem, values: Mapping[str, Value], task: Task) -> Measured:
+    """Values that correct others: none of them may have failed."""
+    measured, broken = parse_measurements(problem, values, task.measures)
+    if broken:
+        name = next(iter(broken))
+        raise ResultError(
+            f"values[{name!r}] is {broken[name]}: write a number; withdraw() takes one back."
+        )
+    return measured
 
 
 def parse_rows(

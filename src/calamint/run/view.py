@@ -132,6 +132,14 @@ class StudyView:
         """Running attempts, oldest first."""
         return open_attempts(self.database, self._replica.study)
 
+    def occupied(self) -> dict[str, list[int]]:
+        """The jobs that run on each resource, by number."""
+        found: dict[str, list[int]] = {}
+        for (number, _), resources in self.replica().open.items():
+            for resource in resources:
+                found.setdefault(resource, []).append(number)
+        return found
+
     def summary(self) -> Summary:
         """The progress of the study, read from storage without fitting a model."""
         return summarise(self.database, self.name)

@@ -3,7 +3,7 @@
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from calamint.show.cli.app import (
     open_study,
 )
 from calamint.show.cli.arguments import read_params, read_values
-from calamint.show.cli.output import Format, show_answer, shown_values
+from calamint.show.cli.output import Format, show_answer, show_rows, shown_values
 
 
 class Causes(StrEnum):
@@ -42,14 +42,27 @@ def ask(
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Confirm the recommendation first.")
     ] = False,
+    n: Annotated[
+        int | None, typer.Option("-n", help="How many jobs to book, whatever the capacity.")
+    ] = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:
     """Book the next job and print what to run (exit code 3: nothing can start)."""
-    job = open_study(storage, name, trust).ask(resource, task, confirm=confirm)
+    study = open_study(storage, name, trust)
+    if n is not None:
+        jobs = study.ask(resource, task, confirm=confirm, n=n)
+        inputs = ({"job": job.number, "task": job.task, **job.params} for job in jobs)
+        show_rows([_row(job) for job in jobs] if format is Format.json else list(inputs), format)
+        return
+    job = study.ask(resource, task, confirm=confirm)
     if job is None:
-        typer.echo("Nothing can start now: tell, fail or cancel a job first.", err=True)
+        typer.echo(f"Nothing can start now: {_taken(study)}", err=True)
         raise typer.Exit(NOTHING_TO_DO)
-    row = {
+    show_answer(job, _row(job), format)
+
+
+def _row(job: "run.Job") -> dict[str, Any]:
+    return {
         "job": job.number,
         "task": job.task,
         "resources": list(job.resources),
@@ -58,7 +71,15 @@ def ask(
         "cost": job.cost,
         "update": job.update,
     }
-    show_answer(job, row, format)
+
+
+def _taken(study: "run.Study") -> str:
+    """Which capacity is taken by which jobs, and what to do."""
+    taken = [
+        f"{resource} is taken by job {' and job '.join(map(str, numbers))}"
+        for resource, numbers in study.occupied().items()
+    ]
+    return f"{'; '.join(taken) or 'jobs wait to be tried again'}. Tell, fail or cancel a job first."
 
 
 @app.command(epilog="Example: calamint tell 3 error=0.071 latency_ms=1.3+-0.1 converges=true")

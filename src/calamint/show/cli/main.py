@@ -14,7 +14,7 @@ _ORDER = (
     *("init", "run", "status", "recommend"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
-    *("jobs", "history", "gains", "export", "import", "studies", "doctor"),
+    *("jobs", "history", "predict", "gains", "export", "import", "studies", "doctor"),
 )
 app.registered_commands.sort(
     key=lambda command: _ORDER.index(command.name or command.callback.__name__)  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 """Commands that ask the model: recommend, gains."""
 
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
@@ -48,6 +49,21 @@ def _answer(
     if not study.history:
         raise ProblemError("nothing has been measured yet: ask for a job, and tell its result.")
     return study.recommend(delta, kind)
+
+
+@app.command(epilog="Example: calamint predict learning_rate=0.01 width=64")
+def predict(
+    params: Annotated[list[str], typer.Argument(help="Parameters as name=value, one for each.")],
+    storage: Storage = DEFAULT,
+    name: Name = None,
+    trust: Trust = False,
+    format: As = Format.table,  # noqa: A002
+) -> None:
+    """Print what is believed about each function at an input."""
+    study = read_study(storage, name, trust)
+    found = study.predict(read_params(study, params))
+    functions = {name: asdict(function) for name, function in found.functions.items()}
+    show_answer(found, {"functions": functions, "probability": found.probability}, format)
 
 
 @app.command(epilog="Example: calamint gains learning_rate=0.01 width=64")
