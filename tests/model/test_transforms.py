@@ -363,3 +363,10 @@ def test_limits_that_are_one_number_beside_the_data_are_still_an_interval():
     low, high = transform.limits(0.0, 1e-7)
     assert high > low
     assert np.isfinite(log_probability(np.array([0.0]), np.array([1.0]), low, high)).all()
+
+
+def test_a_value_far_beyond_the_domain_of_a_logarithm_stays_finite():
+    warp = Warp("log", 0.0, 1e-200)
+    bent = warp.forward(np.array([-1e300, -1e-190, 0.0, 1.0]))
+    assert np.all(np.isfinite(bent**2))
+    assert np.all(np.diff(bent) > 0)

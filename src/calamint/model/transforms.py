@@ -32,6 +32,8 @@ _TINY = 1e-300
 
 # Of an interval between limits, in the units of the model.
 _NARROWEST = 1e-9
+# Beyond the domain of a logarithm, in its widths: squares stay finite.
+_FARTHEST = 1e75
 
 
 @final
@@ -94,7 +96,7 @@ class Warp:
 
     def _log(self, distance: Array) -> Array:
         """log z for z ≥ width, and its tangent there below."""
-        beyond = np.minimum(distance - self.width, 0.0) / self.width
+        beyond = np.clip(distance - self.width, -_FARTHEST * self.width, 0.0) / self.width
         return np.log(np.maximum(distance, self.width)) + beyond
 
     def _exp(self, warped: Array) -> Array:
