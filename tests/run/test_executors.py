@@ -361,3 +361,17 @@ def test_workers_die_with_the_process_that_runs_the_study(tmp_path):
     report = study.run(first_of_square, evaluations=1)
     assert report.evaluations == 1
     assert study.jobs[0].attempts == 2
+
+
+def test_an_evaluation_is_counted_once_however_often_it_is_tried(tmp_path):
+    mark = tmp_path / "tried"
+    problem = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f", failures="retry")})
+
+    def fails_once(params):
+        if not mark.exists():
+            mark.touch()
+            raise ValueError("not yet")
+        return params["x"]
+
+    report = quick(problem, pause=0.0).run(fails_once, evaluations=2)
+    assert (report.evaluations, report.failed) == (2, 0)

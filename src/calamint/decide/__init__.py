@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from calamint.decide.optimize_function import Result, optimize
     from calamint.decide.optimizer import Optimizer
     from calamint.decide.queries import FunctionPrediction, Prediction
-    from calamint.decide.records import REASONS, Decision, Recommendation, Record, Suggestion
+    from calamint.decide.records import (
+        REASONS,
+        Decision,
+        Recommendation,
+        Record,
+        Suggestion,
+        short,
+    )
     from calamint.decide.results import Value, parse_seconds, read_values
     from calamint.decide.settings import Rationality, Settings
     from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
@@ -45,6 +52,7 @@ __all__ = [
     "parse_seconds",
     "read_values",
     "recompute_update",
+    "short",
     "simulate",
     "tasks_to_measure_all",
 ]
@@ -59,7 +67,7 @@ __getattr__, __dir__ = lazy_exports(
         "optimize_function": ("Result", "optimize"),
         "optimizer": ("Optimizer",),
         "queries": ("FunctionPrediction", "Prediction"),
-        "records": ("REASONS", "Decision", "Recommendation", "Record", "Suggestion"),
+        "records": ("REASONS", "Decision", "Recommendation", "Record", "Suggestion", "short"),
         "results": ("Value", "parse_seconds", "read_values"),
         "settings": ("Rationality", "Settings"),
         "simulation": ("Duration", "SimulatedJob", "duration_of", "simulate"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from calamint.arrays import Array
 from calamint.errors import ResultError
+from calamint.html import as_table
 from calamint.problem import Params, Problem, Space
 
 # How a job came to be suggested.
@@ -164,6 +165,15 @@ class Recommendation:
     confident: bool
     interval: tuple[float, float] | None = None
     confirmed: bool = False
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, str] = {name: short(value) for name, value in self.params.items()}
+        rows["objective"] = f"{self.objective:.6g}"
+        if self.interval is not None and self.interval[0] != self.interval[1]:
+            rows["objective"] += f" (95 %: {self.interval[0]:.6g} to {self.interval[1]:.6g})"
+        rows["feasible with probability"] = f"{self.probability:.3g}"
+        rows["confirmed by measurements"] = "yes" if self.confirmed else "no"
+        return as_table("Recommendation", rows)
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{name} = {short(value)}" for name, value in self.params.items())

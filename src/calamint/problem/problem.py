@@ -4,6 +4,7 @@ each number is measured."""
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, final
 
 from calamint.checks import check_name, did_you_mean
@@ -155,6 +156,9 @@ class Problem:
     def describe(self) -> str:
         """The problem in words, with a small diagram of its tasks and resources."""
         return describe(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.describe())}</pre>"
 
     # The module for specs is loaded when it is needed: pydantic takes longer than all the rest.
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
-from calamint.decide import Suggestion
+from calamint.decide import Suggestion, short
+from calamint.html import as_table
 from calamint.problem import Params
 
 # One that is "partial" was told, but for functions that will follow.
@@ -61,6 +62,13 @@ class Job:
     @property
     def warnings(self) -> tuple[str, ...]:
         return self.suggestion.warnings
+
+    def _repr_html_(self) -> str:
+        inputs = {name: short(value) for name, value in self.params.items()}
+        bits = ", ".join(f"{bits:.3g} from {name}" for name, bits in self.bits.items())
+        why = {"bits": bits} if bits else {}
+        place = {"resources": ", ".join(self.resources)}
+        return as_table(f"Job {self.number}: {self.task}", {**inputs, **place, **why})
 
     def __str__(self) -> str:
         again = f" (attempt {self.attempt})" if self.attempt > 1 else ""

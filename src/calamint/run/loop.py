@@ -23,7 +23,7 @@ from calamint.run.ask import Request, check_lease
 from calamint.run.budget import Budget
 from calamint.run.execute import Executor, JobResult, Local, Tasks, parse_tasks
 from calamint.run.jobs import Job
-from calamint.run.outcomes import SameCrash, broken, jobs_of_others, named
+from calamint.run.outcomes import COUNTED, SameCrash, broken, jobs_of_others, named
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.signals import heartbeats, interrupts
 from calamint.run.spool import folder_name, remove_result
@@ -341,7 +341,7 @@ class Loop:
         if failure is not None:
             self._failure = failure
         self._machine_row = self._machine_row + 1 if cause == "infrastructure" else 0
-        if cause in (None, "crashed", "timeout"):
+        if cause in COUNTED and job.number not in self.study.replica().waiting:
             self._failed += failure is not None
             self._done += 1
             self._job_seconds += outcome.seconds

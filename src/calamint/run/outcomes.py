@@ -9,6 +9,8 @@ from calamint.run.execute import JobResult
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
 
+# How an attempt ends that is an evaluation, unless its job is tried again.
+COUNTED = (None, "crashed", "timeout")
 # So many jobs of a task in a row, at different inputs, with the same words: of a task that never
 # worked, and of one that did.
 SAME_CRASHES, SAME_CRASHES_LATER = 5, 10

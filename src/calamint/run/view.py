@@ -19,6 +19,7 @@ from calamint.decide import (
     Settings,
     VirtualClock,
 )
+from calamint.html import as_table
 from calamint.problem import Problem
 from calamint.run.jobs import AttemptRecord, JobRecord
 from calamint.run.replay import Replica
@@ -73,6 +74,31 @@ class StudyView:
         row = find_study(database, name)
         problem = stored_problem(row, trust) if problem is None else problem
         return StudyView(database, row, problem, Settings.from_json(row.settings))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} in {self.database.where}>"
+
+    def __str__(self) -> str:
+        """Where it stands, read from storage without fitting a model."""
+        said = "; ".join(f"{name} {value}" for name, value in self._standing().items())
+        return f"Study {self.name!r} in {self.database.where}: {said}"
+
+    def _repr_html_(self) -> str:
+        return as_table(f"Study {self.name} in {self.database.where}", self._standing())
+
+    def _standing(self) -> dict[str, str]:
+        summary = self.summary()
+        found = {
+            "evaluations": ", ".join(f"{n} by {task}" for task, n in summary.evaluations.items())
+        }
+        others = [f"{count} {state}" for state, count in summary.states.items() if count]
+        if others:
+            found["jobs"] = ", ".join(others)
+        if summary.recommendation is not None:
+            count = summary.results_since
+            since = f" ({count} result{'s' * (count != 1)} since)" if count else ""
+            found["last recommendation"] = f"{summary.recommendation}{since}"
+        return found
 
     def now(self) -> float:
         """Unix time, or the time of a `VirtualClock`."""
