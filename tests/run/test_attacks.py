@@ -20,7 +20,7 @@ from tests.run.test_faults import ONE
 
 import calamint as cm
 from calamint.errors import StorageError
-from calamint.run import Database, StudyView
+from calamint.run import Database, StudyView, patience
 from calamint.run.execute import process
 from calamint.run.execute.local import Local
 from calamint.run.store import liveness
@@ -291,11 +291,9 @@ def test_a_clock_in_another_namespace_is_another_clock(monkeypatch, url):
 
 def test_patience_begins_anew_after_the_storage_worked(monkeypatch, url):
     """A second hiccup, long after the first one passed."""
-    from calamint.run import loop
-
-    monkeypatch.setattr(loop, "_PATIENCE", 0.5)
-    monkeypatch.setattr(loop, "_PAUSE", 0.4)
-    monkeypatch.setattr(loop, "_AGAIN", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(patience, "PAUSE", 0.4)
+    monkeypatch.setattr(patience, "AGAIN", 0.05)
     study = quick(one_at_a_time(), url)
     real_request, real_tell, hiccups = cm.Study.request, cm.Study.tell, {"request": 1, "tell": 1}
 

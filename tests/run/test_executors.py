@@ -375,3 +375,36 @@ def test_an_evaluation_is_counted_once_however_often_it_is_tried(tmp_path):
 
     report = quick(problem, pause=0.0).run(fails_once, evaluations=2)
     assert (report.evaluations, report.failed) == (2, 0)
+
+
+def test_observers_are_told_and_may_stop_a_run():
+    study = quick(cm.Problem(SQUARE, minimize="f"))
+    events = []
+
+    def on(event):
+        events.append((event.kind, None if event.job is None else event.job.number))
+        if event.kind == "ended":
+            assert event.result.values == {"f": event.job.params["x"]}
+            assert study.jobs[event.job.number].state == "done"
+            if event.job.number == 2:
+                study.stop()
+
+    report = study.run(first_of_square, evaluations=9, on=on)
+    assert report.stopped == "stopped"
+    assert "it was told to" in str(report)
+    kinds = [(kind, number) for number in range(3) for kind in ("started", "ended")]
+    assert [event for event in events if event[0] != "message"] == kinds
+    # The same call goes on.
+    assert study.run(first_of_square, evaluations=5).stopped == "evaluations"
+    study.stop()  # there is none
+    assert study.run(first_of_square, evaluations=6).stopped == "evaluations"
+
+
+def test_an_observer_that_raises_ends_the_run():
+    def on(event):
+        raise ZeroDivisionError
+
+    study = quick(cm.Problem(SQUARE, minimize="f"))
+    with pytest.raises(ZeroDivisionError):
+        study.run(first_of_square, evaluations=3, on=on)
+    assert study.run(first_of_square, evaluations=1).stopped == "evaluations"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from calamint.run.execute import Executor, JobResult, Local, Simulated, parse_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.plausible import far_outside
-    from calamint.run.progress import Progress, RunReport, Watcher
+    from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
     from calamint.run.read_table import Imported, has_decimal_comma, read_outcome, read_text
     from calamint.run.store import REVISION, Database, is_dead
     from calamint.run.studies import names
@@ -28,6 +28,7 @@ __all__ = [
     "JobResult",
     "Local",
     "Progress",
+    "RunEvent",
     "RunReport",
     "Simulated",
     "Study",
@@ -52,7 +53,7 @@ __getattr__, __dir__ = lazy_exports(
         "execute": ("Executor", "JobResult", "Local", "Simulated", "parse_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "plausible": ("far_outside",),
-        "progress": ("Progress", "RunReport", "Watcher"),
+        "progress": ("Progress", "RunEvent", "RunReport", "Watcher"),
         "read_table": ("Imported", "has_decimal_comma", "read_outcome", "read_text"),
         "store": ("REVISION", "Database", "is_dead"),
         "studies": ("names",),

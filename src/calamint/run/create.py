@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy import Row, insert, select
@@ -13,6 +13,12 @@ from calamint.problem import Problem
 from calamint.run.changes import differences
 from calamint.run.store import Database, schema, write_problem
 from calamint.run.studies import find
+
+
+def settings_among(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Settings` that have a value."""
+    names = [each.name for each in fields(Settings)]
+    return {name: given[name] for name in names if given[name] is not None}
 
 
 def open_study(

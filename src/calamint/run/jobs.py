@@ -1,9 +1,11 @@
 """What a study hands out and keeps: jobs, with their attempts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 from calamint.decide import Suggestion, short
+from calamint.errors import ResultError
 from calamint.html import as_table
 from calamint.problem import Params
 
@@ -73,6 +75,14 @@ class Job:
     def __str__(self) -> str:
         again = f" (attempt {self.attempt})" if self.attempt > 1 else ""
         return f"job {self.number}{again}: {self.suggestion}"
+
+
+def listed_jobs(jobs: object) -> list[Job]:
+    """Any iterable of jobs, or a single one, as a list."""
+    listed: list[Any] = list(jobs) if isinstance(jobs, Iterable) else [jobs]
+    if not all(isinstance(job, Job) for job in listed):
+        raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
+    return listed
 
 
 @final

@@ -1,9 +1,7 @@
 """Running a study: as soon as a job ends, the next one is decided and started."""
 
 import logging
-import math
 import time
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from calamint.run.budget import Budget
 from calamint.run.execute import Executor, JobResult, Local, Tasks, parse_tasks
 from calamint.run.jobs import Job
 from calamint.run.outcomes import COUNTED, SameCrash, broken, jobs_of_others, named
+from calamint.run.patience import Patience
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.signals import heartbeats, interrupts
 from calamint.run.spool import folder_name, remove_result
@@ -39,8 +38,6 @@ LOG.addHandler(logging.NullHandler())
 LEASE = 30.0
 # How long to wait for a job before looking at anything else.
 _LOOK = 0.25
-# How long a storage that cannot be written is waited for, and between attempts.
-_PATIENCE, _AGAIN, _PAUSE = 3600.0, 1.0, 60.0
 
 
 @final
@@ -82,6 +79,7 @@ class Loop:
         self.last: Job | None = None
         self.stopped: Stop | None = None
         self._presses = 0
+        self.is_stopped = False  # by `Study.stop`
         self._news = False
         self._done = self._failed = 0
         self._job_seconds = 0.0
@@ -90,9 +88,8 @@ class Loop:
         # Whether results of earlier runs are stored; attempts in a row that this machine failed.
         self._spool_taken, self._machine_row = False, 0
         self._lost: list[Job] = []
-        # Results that wait for the storage, since when it cannot be written, and when to try again.
-        self._unstored: list[JobResult] = []
-        self._unwritable: tuple[float, float] | None = None
+        self._unstored: list[JobResult] = []  # results that wait for the storage
+        self.patience = Patience(self._say, self.virtual)
         self._mistake: TaskError | None = None
         worked = {record.task for record in study.history if record.task is not None}
         self._same_crash = None if keep_going else SameCrash(worked)
@@ -150,13 +147,13 @@ class Loop:
             if job in self.running:  # somebody else has it now
                 self.executor.stop(job)
         self._lost = []
-        if self._is_writable():
+        if self.patience.is_over:
             self._store_results()
         self._unstored += self.starting.try_again()
-        if self._is_writable() and not self._spool_taken:
-            self._spool_taken = self._attempt(self._take_spooled)
-        if self._is_writable() and self._spool_taken and not self.starting.postponed:
-            self._attempt(self._fill)
+        if self.patience.is_over and not self._spool_taken:
+            self._spool_taken = self.patience.attempt(self._take_spooled)
+        if self.patience.is_over and self._spool_taken and not self.starting.postponed:
+            self.patience.attempt(self._fill)
         if not self.running and not self._unstored and self.stopped is not None:
             return False
         if self._presses > 1:
@@ -167,45 +164,20 @@ class Loop:
                 if self.starting.forget(job):
                     self._give_up(job)
                 self.executor.stop(job)
-        self._attempt(self._recommend)
-        self._attempt(self._look)
+        self.patience.attempt(self._recommend)
+        self.patience.attempt(self._look)
         self._unstored += self.executor.wait(_LOOK)
         return True
 
     # -- a storage that cannot be written for a while ---------------------------------------------
 
-    def _is_writable(self) -> bool:
-        """As far as is known: it is tried again after a pause."""
-        return self._unwritable is None or time.monotonic() >= self._unwritable[1]
-
-    def _attempt(self, action: Callable[[], object]) -> bool:
-        """Whether it was done; if the storage cannot be used for a moment, it is not."""
-        try:
-            action()
-        except StorageError as error:
-            if not error.transient or self.virtual:
-                raise
-            now = time.monotonic()
-            # One that fails is tried again every second: a pause means that it had worked.
-            since, due = self._unwritable or (now, -math.inf)
-            if now - due > _PAUSE:
-                since = now
-                self._say(f"{error} Trying again until it works; results are kept meanwhile.")
-            if now - since > _PATIENCE:
-                raise
-            self._unwritable = since, now + _AGAIN
-            return False
-        return True
-
     def _store_results(self) -> None:
         """Store what has ended, oldest first, until the storage cannot be written."""
         while self._unstored:
-            if not self._attempt(partial(self._end, self._unstored[0])):
+            if not self.patience.attempt(partial(self._end, self._unstored[0])):
                 return
             self._unstored.pop(0)
-            if self._unwritable is not None:
-                self._say("The storage can be written again: nothing was lost.")
-                self._unwritable = None
+            self.patience.written()
 
     def _leave_results(self) -> None:
         for result in self._unstored:
@@ -241,7 +213,7 @@ class Loop:
 
     def _fill(self) -> None:
         """Start jobs while there is room, and say whether that is all."""
-        while self._presses == 0 and self._mistake is None:
+        while self._presses == 0 and self._mistake is None and not self.is_stopped:
             replica = self.study.replica()
             if len(replica.open) > len(self.running) and self.study.reap(self.running):
                 replica = self.study.replica()
@@ -281,7 +253,7 @@ class Loop:
             if self._exhausted:
                 self.budget.reserve -= 1
             self._start(job)
-        self.stopped = "interrupted"
+        self.stopped = "stopped" if self.is_stopped and self._presses == 0 else "interrupted"
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:
@@ -353,7 +325,7 @@ class Loop:
             self._stop(f"job {job.number} is held, as this machine cannot run it: {error}.")
         if self.watch is not None:
             told = JobResult(job, outcome.values, failure, None, outcome.seconds, cause)
-            self._attempt(lambda: self.watch.ended(self._progress(), told))  # type: ignore[union-attr]
+            self.patience.attempt(lambda: self.watch.ended(self._progress(), told))  # type: ignore[union-attr]
 
     def _stop(self, sentence: str) -> None:
         """Start no more jobs: what runs may end, then this is raised."""

@@ -1,6 +1,6 @@
 """The progress of a run, as watchers see it, and its report at the end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, final
 
@@ -8,7 +8,7 @@ from calamint.decide import Recommendation
 from calamint.run.execute import JobResult
 from calamint.run.jobs import Job
 
-Stop = Literal["evaluations", "seconds", "cost", "bits", "interrupted"]
+Stop = Literal["evaluations", "seconds", "cost", "bits", "stopped", "interrupted"]
 
 
 @final
@@ -69,6 +69,54 @@ class Watcher(Protocol):
 
 @final
 @dataclass(frozen=True)
+class RunEvent:
+    """Something that happened in a run, as `Study.run(on=...)` is told.
+
+    Attributes:
+        kind: "started", "ended" (its result is stored), or "message".
+        progress: What the run is doing.
+        job: The job that was started, or ended.
+        result: How it ended: `values`, or `error` with its `cause`, and `seconds`.
+        message: Something that a person should read, such as that a disk is full.
+    """
+
+    kind: Literal["started", "ended", "message"]
+    progress: Progress | None
+    job: Job | None = None
+    result: JobResult | None = None
+    message: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Observed:
+    """A watcher that also calls a function for every event."""
+
+    call: Callable[[RunEvent], object]
+    watch: Watcher | None
+
+    def started(self, progress: Progress, job: Job) -> None:
+        self.call(RunEvent("started", progress, job))
+        if self.watch is not None:
+            self.watch.started(progress, job)
+
+    def ended(self, progress: Progress, result: JobResult) -> None:
+        self.call(RunEvent("ended", progress, result.job, result))
+        if self.watch is not None:
+            self.watch.ended(progress, result)
+
+    def refresh(self, progress: Progress) -> None:
+        if self.watch is not None:
+            self.watch.refresh(progress)
+
+    def message(self, sentence: str) -> None:
+        self.call(RunEvent("message", None, message=sentence))
+        if self.watch is not None:
+            self.watch.message(sentence)
+
+
+@final
+@dataclass(frozen=True)
 class RunReport:
     """How a run ended.
 
@@ -97,6 +145,7 @@ class RunReport:
             "seconds": "the time was over",
             "cost": "the cost was reached",
             "bits": "no measurement was expected to tell enough",
+            "stopped": "it was told to",
             "interrupted": "it was interrupted",
         }[self.stopped]
         share = self.decision_seconds / self.seconds if self.seconds > 0 else 0.0

@@ -28,7 +28,7 @@ from calamint.decide import (
     recompute_update,
 )
 from calamint.errors import ProblemError, ResultError, StorageError
-from calamint.problem import Problem, Task
+from calamint.problem import Params, Problem, Task
 from calamint.run.corrected import Corrected
 from calamint.run.jobs import Job
 from calamint.run.store import Database, LeaseClock, schema
@@ -110,6 +110,11 @@ class Replica:
         ):
             raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
         return number, attempt, self.problem.tasks[known.task]
+
+    def moved(self, number: int, params: Mapping[str, Any] | None) -> Params | None:
+        """Where a job was really measured, if that is another input than its own."""
+        job = self.jobs[number]
+        return None if params is None else job.moved(self.problem.space, params).params
 
     def attempt(self, number: int, attempt: int) -> Job:
         """An attempt at a job of this study."""

@@ -1,7 +1,6 @@
 """A study: an optimiser whose every step is committed to storage before the call returns."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, final, overload
 
 from calamint.acquire import Acquisition
@@ -9,14 +8,14 @@ from calamint.checks import check_integer, did_you_mean
 from calamint.decide import Clock, Rationality, Recommendation, Settings, Value, parse_seconds
 from calamint.errors import ProblemError, ResultError
 from calamint.model import Model
-from calamint.problem import Params, Problem, Task
+from calamint.problem import Problem, Task
 from calamint.run.ask import Request, check_lease, next_job
 from calamint.run.changes import change_problem
-from calamint.run.create import open_study
+from calamint.run.create import open_study, settings_among
 from calamint.run.execute import Executor, Tasks
-from calamint.run.jobs import CAUSES, Cause, Job
+from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
 from calamint.run.loop import LEASE, Loop
-from calamint.run.progress import RunReport, Watcher
+from calamint.run.progress import Observed, RunEvent, RunReport, Watcher
 from calamint.run.read_table import Extra, Imported, rows_to_add
 from calamint.run.store import MEMORY, Database, Store, Turn
 from calamint.run.studies import check_study_name, find_study, stored_problem
@@ -62,20 +61,17 @@ class Study(StudyView):
         threads: int | None = None,
         clock: Clock | None = None,
     ) -> None:
+        given = settings_among(locals())
         check_study_name(name)
         if clock is not None and not isinstance(clock, Clock):
             raise ProblemError(f"clock is {clock!r}: write Clock() or VirtualClock().")
-        given = dict(locals())
-        options = {each.name: given[each.name] for each in fields(Settings)}
-        passed = {key: value for key, value in options.items() if value is not None}
-        settings = Settings.of(**passed)
+        wanted = Settings.of(**given)
         database = storage if isinstance(storage, Database) else Database(storage)
-        now = time_of(clock)
-        row, problem, settings = open_study(database, name, problem, settings, passed, now)
+        row, problem, settings = open_study(database, name, problem, wanted, given, time_of(clock))
         super().__init__(database, row, problem, settings, clock)
-        lease_clock = self._replica.lease_clock
-        self._store = Store(database, row.id, settings, self.now, lease_clock)
-        self._turn = Turn(database, row.id, lease_clock)
+        self._store = Store(database, row.id, settings, self.now, self._replica.lease_clock)
+        self._turn = Turn(database, row.id, self._replica.lease_clock)
+        self._loop: Loop | None = None
 
     @staticmethod
     def load(
@@ -179,6 +175,7 @@ class Study(StudyView):
         watch: Watcher | None = None,
         lease: float = LEASE,
         keep_going: bool = False,
+        on: Callable[[RunEvent], object] | None = None,
     ) -> RunReport:
         """Decide, run and tell jobs until a budget is used up.
 
@@ -203,6 +200,8 @@ class Study(StudyView):
             lease: Seconds without a sign of life from this process after which others may take over
                 its jobs; those that can see this process do as soon as it is dead.
             keep_going: Go on even if a task crashes in the same way at every input.
+            on: Called with a `RunEvent` when a job starts or ends, and for messages; `stop()`
+                ends the run from there.
 
         Returns:
             What stopped the run, and how many jobs ended in it.
@@ -211,10 +210,18 @@ class Study(StudyView):
             TaskError: If a task cannot be started at all, returns what cannot be read, or crashes
                 in the same way at every input; jobs that run are waited for.
         """
-        return Loop(
+        if on is not None:
+            watch = Observed(on, watch)
+        self._loop = Loop(
             *(self, tasks, evaluations, seconds, cost, bits),
             *(confirm, executor, watch, lease, keep_going),
-        ).run()
+        )
+        return self._loop.run()
+
+    def stop(self) -> None:
+        """Have a run of this study, in this process, start no more jobs."""
+        if self._loop is not None:
+            self._loop.is_stopped = True
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -248,7 +255,7 @@ class Study(StudyView):
         number, attempt, task = self._resolve(job)
         measured, failed = parse_measurements(self.problem, values, task.measures)
         duration = parse_seconds(seconds)
-        used = self._input(number, params)
+        used = self._replica.moved(number, params)
         waits = more and not failed and len(measured) < len(task.measures)
         again = task.failures == "retry"
         return self._store.tell(number, attempt, measured, failed, duration, again, used, waits)
@@ -275,11 +282,6 @@ class Study(StudyView):
         except ResultError:
             return self.replica().resolve(job)
 
-    def _input(self, number: int, params: Mapping[str, Any] | None) -> Params | None:
-        """Where a job was really measured, if that is another input than its own."""
-        job = self._replica.jobs[number]
-        return None if params is None else job.moved(self.problem.space, params).params
-
     def cancel(self, job: Job | int) -> None:
         """Cancel a job and free its resources; of one that was told in part, expect no more."""
         number, attempt, _ = self._resolve(job)
@@ -292,10 +294,7 @@ class Study(StudyView):
             Jobs whose lease could not be renewed: they have ended, or were given to others.
         """
         check_lease(lease)
-        listed = list(jobs) if isinstance(jobs, Iterable) else [jobs]
-        if not all(isinstance(job, Job) for job in listed):
-            raise ResultError(f"jobs is {jobs!r}: write a list of what ask() returned.")
-        by_attempt = {(self._resolve(job)[0], job.attempt): job for job in listed}
+        by_attempt = {(self._resolve(job)[0], job.attempt): job for job in listed_jobs(jobs)}
         lost = self._store.renew(list(by_attempt), lease) if by_attempt else []
         return [by_attempt[attempt] for attempt in lost]
 
@@ -354,7 +353,7 @@ class Study(StudyView):
         if values is None and params is None:
             raise ResultError("nothing to amend: give values, params or both.")
         measured = {} if values is None else parse_numbers(self.problem, values, task)
-        used = self._input(number, params)
+        used = self._replica.moved(number, params)
         self._store.corrections.amend(number, measured, used, str(reason))
 
     def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
