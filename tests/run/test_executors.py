@@ -408,3 +408,25 @@ def test_an_observer_that_raises_ends_the_run():
     with pytest.raises(ZeroDivisionError):
         study.run(first_of_square, evaluations=3, on=on)
     assert study.run(first_of_square, evaluations=1).stopped == "evaluations"
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_finite_space_that_is_exhausted(tmp_path, noisy):
+    space = {"kind": cm.Choice("a", "b"), "n": cm.Integer(1, 2)}
+    count = tmp_path / "count"
+
+    def measure(params):
+        with count.open("a") as file:
+            file.write(".")
+        noise = count.stat().st_size if noisy else 0
+        return {"f": ord(params["kind"]) + params["n"] + noise}
+
+    study = quick(cm.Problem(space, minimize="f"), seed=1)
+    report = study.run(measure, evaluations=40)
+    if noisy:  # there is something to average
+        assert report.stopped == "evaluations"
+    else:
+        assert report.stopped == "exhausted"
+        assert report.evaluations < 40
+        assert "every input was measured" in str(report)
+        assert len({str(record.params) for record in study.history}) == 4

@@ -6,6 +6,7 @@ from typing import final
 
 from calamint.checks import check_integer, finite
 from calamint.errors import ProblemError
+from calamint.run.exhausted import nothing_is_left
 from calamint.run.progress import Stop
 from calamint.run.replay import Replica
 
@@ -50,6 +51,8 @@ class Budget:
         cost = sum(replica.jobs[number].cost for number in under_way)
         if self.cost is not None and replica.spent + cost >= self.cost:
             return "cost"
+        if nothing_is_left(replica.problem, replica.optimizer.observations.data):
+            return "exhausted"
         return None
 
     def is_reserved(

@@ -8,7 +8,7 @@ from calamint.decide import Recommendation
 from calamint.run.execute import JobResult
 from calamint.run.jobs import Job
 
-Stop = Literal["evaluations", "seconds", "cost", "bits", "stopped", "interrupted"]
+Stop = Literal["evaluations", "seconds", "cost", "bits", "exhausted", "stopped", "interrupted"]
 
 
 @final
@@ -145,6 +145,7 @@ class RunReport:
             "seconds": "the time was over",
             "cost": "the cost was reached",
             "bits": "no measurement was expected to tell enough",
+            "exhausted": "every input was measured, and measuring again gives the same",
             "stopped": "it was told to",
             "interrupted": "it was interrupted",
         }[self.stopped]
