@@ -135,6 +135,16 @@ def test_several_jobs_and_what_is_in_the_way(call):
     assert 0 <= found["probability"] <= 1
 
 
+def test_a_program_that_is_not_there_leaves_no_study_behind(call, tmp_path):
+    (tmp_path / "p.toml").write_text(
+        'minimize = "f"\n[space]\nx = { real = [0.0, 1.0] }\n'
+        '[tasks.t]\nmeasures = ["f"]\ncommand = ["no-such-program"]\n'
+    )
+    code, _, err = call("run", "p.toml", "--evaluations", 1)
+    assert (code, "'no-such-program' is not found" in err) == (1, True)
+    assert not (tmp_path / "calamint.db").exists()
+
+
 def test_a_value_far_outside_is_noticed(call):
     call("init", "problem.toml", "--seed", 2)
     for number in range(6):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.run.execute import Executor, JobResult, Local, Simulated, parse_tasks
+    from calamint.run.execute import Executor, JobResult, Local, Simulated, check_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
@@ -35,12 +35,12 @@ __all__ = [
     "StudyView",
     "Summary",
     "Watcher",
+    "check_tasks",
     "columns_of",
     "far_outside",
     "has_decimal_comma",
     "is_dead",
     "names",
-    "parse_tasks",
     "read_outcome",
     "read_text",
     "summarise",
@@ -50,7 +50,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "execute": ("Executor", "JobResult", "Local", "Simulated", "parse_tasks"),
+        "execute": ("Executor", "JobResult", "Local", "Simulated", "check_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "plausible": ("far_outside",),
         "progress": ("Progress", "RunEvent", "RunReport", "Watcher"),

@@ -9,7 +9,7 @@ from typing import Any, final
 from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
 from calamint.problem import Params
-from calamint.run.execute.command import Command
+from calamint.run.execute.command import Command, check_command
 from calamint.run.jobs import Cause, Job
 
 TaskFunction = Callable[[Params], Any]
@@ -96,6 +96,13 @@ class Executor(ABC):
 
     def close(self) -> None:  # noqa: B027 - not all have something to close
         """End all jobs."""
+
+
+def check_tasks(problem_tasks: Mapping[str, Any], given: object) -> None:
+    """Refuse tasks that say nothing, and programs that are not there."""
+    for name, function in parse_tasks(problem_tasks, given).items():
+        if isinstance(function, Command):
+            check_command(name, function)
 
 
 def parse_tasks(

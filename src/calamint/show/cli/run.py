@@ -127,7 +127,7 @@ def run(
     functions = None if tasks is None else import_name(tasks, "'module:name' of a dict")
     if spec is not None:
         problem = read_problem(spec)
-        running.parse_tasks(problem.tasks, functions)  # refuses before anything is stored
+        running.check_tasks(problem.tasks, functions)  # refuses before anything is stored
         study = running.Study(problem, running.Database(storage), name or "study")
     else:
         study = open_study(storage, name, trust)
