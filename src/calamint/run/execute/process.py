@@ -103,7 +103,8 @@ class JobProcess:
 
     def _kill_all(self, started: Iterable[int] = ()) -> None:
         """End the process and all that it started, or report it."""
-        started = {*started, *descendants(self.process.pid)}
+        if self.process.returncode is None:  # else its id may be somebody else's by now
+            started = {*started, *descendants(self.process.pid)}
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         for pid in (*kill(started), *kill_marked(self.mark)):
@@ -150,8 +151,6 @@ class JobProcess:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_LOOK)
         self._kill_all()
-        for output in self.outputs.values():
-            output.close()
         return said.data
 
     def _close(self) -> None:
@@ -269,7 +268,7 @@ class _Output:
         self._cut += len(data) - len(data[:room])
 
     def close(self) -> None:
-        if self._cut and not self._file.closed:
+        if self._cut:
             tail = self.end[-min(self._cut, _TAIL) :]
             if self._cut > len(tail):
                 self._put(f"\n[{self._cut - len(tail)} bytes were cut here]\n".encode())
