@@ -124,13 +124,53 @@ def test_the_choice_has_nearly_the_highest_posterior_density(seed):
     target = choice.Target(-math.inf, math.inf, 1.0, True)
     _, (chosen, _) = choice.choose_transform(kernel, data, index, prior, target, None, RNG(1))
     scores = {}
-    for name, transform in choice._candidates(data, choice.Sample.of(data), target).items():
-        likelihood = GaussianLikelihood(kernel, data, transform, index)
+    for name, candidate in choice._candidates(data, choice.Sample.of(data), target).items():
+        likelihood = GaussianLikelihood(kernel, data, candidate.transform, index)
         theta = most_probable(likelihood, prior, RNG(2))[None]
         density = log_posterior(likelihood, prior, theta)[0]
-        jacobian = transform.log_jacobian(values).sum()
-        scores[name] = density + jacobian + choice._preference(name)
+        jacobian = candidate.transform.log_jacobian(values).sum()
+        scores[name] = density + jacobian + candidate.preference
     assert scores[chosen] > max(scores.values()) - 1.0, scores
+
+
+def test_a_logarithm_that_sharpens_a_minimum_is_not_preferred():
+    """The logarithm of a + b x² has a curvature of 2b/a at its minimum."""
+    from calamint.model import transform_choice as choice
+    from calamint.model.data import Data
+
+    inputs = np.linspace(-1, 1, 21)[:, None]
+
+    def preference(least, objective, sign=1.0):
+        data = Data(inputs, least + 10 * inputs[:, 0] ** 2, np.full(21, np.nan))
+        target = choice.Target(-math.inf, math.inf if objective else 20.0, sign, objective)
+        return choice._candidates(data, choice.Sample.of(data), target)["log"].preference
+
+    assert preference(0.5, objective=True) == preference(0.05, objective=False) > 0
+    assert preference(0.05, objective=True) == 0
+    assert preference(0.05, objective=True, sign=-1.0) > 0  # its maximum is not sharpened
+
+
+def test_one_logarithm_of_an_objective_replaces_another_as_soon_as_it_is_better():
+    """How sharp a minimum is on each scale is seen only once it has been found."""
+    from calamint.model import transform_choice as choice
+    from calamint.model.data import Data
+    from calamint.model.hyperparameters import Hyperparameters, Prior
+
+    inputs = RNG(2).random((24, 2))
+    values = 0.2 + np.exp(2 * np.sin(5 * inputs[:, 0]) + 2 * np.cos(4 * inputs[:, 1]))
+    data, index = Data(inputs, values, np.full(len(values), np.nan)), np.arange(2)
+    kernel, prior = cm.Model().kernel_of("f"), Prior.standard(2)
+    theta = prior.complete(prior.centre[prior.free])[None]
+
+    def chosen(before, objective):
+        target = choice.Target(-math.inf, math.inf if objective else 60.0, 1.0, objective)
+        start = Hyperparameters(theta, 8, transform=before, chosen_at=8)
+        found = choice.choose_transform(kernel, data, index, prior, target, start, RNG(1))
+        return found[1][0]
+
+    names = ("log", "log 0.03", "log 0.3")
+    assert [chosen(name, objective=True) for name in names] == ["log 0.03"] * 3
+    assert chosen("log", objective=False) == "log"  # of a constraint: not by less than 3 nats
 
 
 def test_values_that_pile_up_below_a_bound_get_a_reflected_logarithm():

@@ -3,13 +3,13 @@
     score(T) = max over θ of log p(T(y) | θ) + log p(θ), plus Σ log T'(y_n)
 
 of each candidate T; identity and the plain logarithm are preferred by a few nats, and a choice is
-changed only if another is better by as many. Each is offered with values far away as they are, and
-compressed: an objective much worse than most, and a constraint far from its limits, need no
-resolution, and a penalty of 1e6 must not define the scale.
+changed only if another is better by as many, unless both are logarithms of the objective. Each is
+offered with values far away as they are, and compressed: an objective much worse than most, and a
+constraint far from its limits, need no resolution, and a penalty of 1e6 must not define the scale.
 
 | symbol | code | meaning |
 |---|---|---|
-| T | `Warp` | a candidate |
+| T | `Candidate` | a transform that may be chosen |
 | y_n | `values` | measured values |
 | spread | `Sample.spread` | a robust standard deviation |
 """
@@ -30,8 +30,9 @@ from calamint.model.map_estimate import log_posterior, refined
 from calamint.model.subset import squared_distances
 from calamint.model.transforms import Compression, OutcomeTransform, Warp, standardise
 
-# In nats, for values as they are, and for the logarithm of values that are positive by nature.
-_PREFERENCE = 3.0
+_PREFERENCE = 3.0  # in nats
+# A logarithm whose origin is this close to the best values, in spreads, sharpens their minimum.
+_CLOSE_TO_BEST = 0.1
 # Values that span less may as well become negative where nothing was measured yet.
 _MIN_RATIO = 10.0
 _MIN_DISTINCT = 8
@@ -120,6 +121,22 @@ class Sample:
         return max(abs(float(self.values[0])), 1.0)
 
 
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """A transform that may be chosen.
+
+    Attributes:
+        transform: What it is.
+        preference: Nats by which it is preferred.
+        family: Those of one family replace each other as soon as one is better.
+    """
+
+    transform: OutcomeTransform
+    preference: float
+    family: str
+
+
 def fixed_transform(name: str, data: Data, target: Target) -> OutcomeTransform:
     """The transform that the user named: "none", "log", "logit" or "asinh"."""
     warp = _named_warp(name, data, target)
@@ -173,7 +190,7 @@ def choose_transform(
         name = _best(kernel, data, parameter_index, prior, candidates, name, warm, rng)
         chosen_at = count
     assert name is not None
-    return candidates[name], (name, chosen_at)
+    return candidates[name].transform, (name, chosen_at)
 
 
 def _best(
@@ -181,7 +198,7 @@ def _best(
     data: Data,
     parameter_index: Index,
     prior: Prior,
-    transforms: dict[str, OutcomeTransform],
+    candidates: dict[str, Candidate],
     current: str | None,
     warm: Array | None,
     rng: np.random.Generator,
@@ -194,9 +211,10 @@ def _best(
         pool.append(np.clip(warm[:4], prior.low, prior.high))
     thetas = np.where(prior.free, np.vstack(pool), prior.fixed)
     likelihoods, best, scores, bonus = {}, {}, {}, {}
-    for name, transform in transforms.items():
+    for name, candidate in candidates.items():
+        transform = candidate.transform
         likelihoods[name] = GaussianLikelihood(kernel, subset, transform, parameter_index)
-        bonus[name] = float(transform.log_jacobian(subset.values).sum()) + _preference(name)
+        bonus[name] = float(transform.log_jacobian(subset.values).sum()) + candidate.preference
         best[name] = thetas[int(np.argmax(log_posterior(likelihoods[name], prior, thetas)))]
 
     def refine(names: Iterable[str], evaluations: int) -> None:
@@ -204,18 +222,15 @@ def _best(
             value, best[name] = refined(likelihoods[name], prior, best[name], evaluations)
             scores[name] = value + bonus[name]
 
-    reference = current if current in transforms else "none"
-    others = [name for name in transforms if name != reference]
+    reference = current if current in candidates else "none"
+    others = [name for name in candidates if name != reference]
     refine(others, _FIRST_EVALUATIONS)
     others = sorted(others, key=scores.__getitem__)[-_FINALISTS:]
     refine([reference, *others], _EVALUATIONS)
     challenger = max(others, key=scores.__getitem__)
-    needed = _PREFERENCE if current in transforms else 0.0
+    alike = candidates[challenger].family == candidates[reference].family
+    needed = 0.0 if alike or current not in candidates else _PREFERENCE
     return challenger if scores[challenger] > scores[reference] + needed else reference
-
-
-def _preference(name: str) -> float:
-    return _PREFERENCE if name in ("none", "log", "log, compressed") else 0.0
 
 
 def _subset(data: Data) -> Index:
@@ -250,15 +265,32 @@ def _is_extreme(sample: Sample, target: Target) -> bool:
     return largest > _LARGEST * sample.spread()
 
 
-def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, OutcomeTransform]:
-    """Transforms by name, each with values far away as they are, and compressed."""
+def _candidates(data: Data, sample: Sample, target: Target) -> dict[str, Candidate]:
+    """Candidates by name, each with values far away as they are, and compressed."""
     found = {}
     for name, warp in _warps(data, sample, target).items():
-        found[name] = _standardised(warp, None, sample, target)
+        # How sharp the minimum of an objective is shows only when it has been found.
+        family = "log" if target.objective and warp.kind == "log" else None
+        nats = _preference(name, sample, target)
+        found[name] = Candidate(_standardised(warp, None, sample, target), nats, family or name)
         compression = None if name == "asinh" else _compression(warp, sample, target)
         if compression is not None:
-            found[f"{name}, compressed"] = _standardised(warp, compression, sample, target)
+            compressed = f"{name}, compressed"
+            transform = _standardised(warp, compression, sample, target)
+            nats = 0.0 if name == "none" else nats
+            found[compressed] = Candidate(transform, nats, family or compressed)
     return found
+
+
+def _preference(name: str, sample: Sample, target: Target) -> float:
+    """In nats: of values as they are, and of the logarithm of values that are positive by nature.
+
+    Not of one that makes a minimum sharp: the data have to ask for it.
+    """
+    if name == "log" and target.objective and target.sign > 0:
+        close = _CLOSE_TO_BEST * sample.spread()
+        return _PREFERENCE if float(sample.values.min()) >= close else 0.0
+    return _PREFERENCE if name in ("none", "log") else 0.0
 
 
 def _warps(data: Data, sample: Sample, target: Target) -> dict[str, Warp]:
