@@ -25,6 +25,7 @@ def test_no_base_class_has_one_subclass():
         "CalamintError",
         "ProblemError",
         "StorageError",
+        "StudyEditor",
         "StudyView",
         "Watcher",
     }

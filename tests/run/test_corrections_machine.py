@@ -18,6 +18,14 @@ PROBLEM = cm.Problem(
     tasks={"brew": cm.Task(measures=["cost", "purity"])},
     resources={"local": 9},
 )
+# What it may be changed to: narrower and wider bounds, other limits, another capacity.
+CHANGES = [
+    PROBLEM,
+    PROBLEM.changed(resources={"local": 12}),
+    PROBLEM.changed(space={"x": cm.Real(0.3, 0.7)}),
+    PROBLEM.changed(space={"x": cm.Real(-1, 2)}, constraints=["purity >= 0.7"]),
+    PROBLEM.changed(constraints=["0.2 <= purity <= 0.6"]),
+]
 GIVEN = [({"x": x}, {"cost": (x - 0.4) ** 2, "purity": x}) for x in (0.1, 0.35, 0.6, 0.95)]
 NUMBERS = st.floats(-2, 2).map(lambda value: round(value, 3))
 INPUTS = st.floats(0, 1).map(lambda value: round(value, 3))
@@ -54,6 +62,7 @@ class Corrections(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "folder"):
+            self.study.resume(task="brew")
             if self.jobs:
                 assert_alike(cold(self.study), cold(self.truth()))
             self.study.database.close()
@@ -62,9 +71,9 @@ class Corrections(RuleBasedStateMachine):
     def truth(self):
         """A study that was told at once what is true now."""
         study = opened(problem=self.problem)
-        study.add_all(GIVEN)
-        for truth in self.jobs.values():
-            study.enqueue("brew", truth.params)
+        study.add_all(GIVEN, outside=True)
+        for truth in self.jobs.values():  # perhaps out of the bounds of today
+            study._store.enqueue("brew", truth.params)
         asked = {number: study.ask() for number in self.jobs}
         for number in self.order:
             truth, job = self.jobs[number], asked[number]
@@ -166,11 +175,22 @@ class Corrections(RuleBasedStateMachine):
         else:
             truth.begin(*truth.first)
 
-    @precondition(lambda self: self.problem is PROBLEM)
+    @rule(problem=st.sampled_from(CHANGES))
+    def change(self, problem):
+        changed = self.study.change(problem)
+        assert bool(changed) == (problem != self.problem)
+        self.problem = problem
+        assert (self.study._store.study_row().state is None) or not changed
+
+    @precondition(lambda self: self.study.changes)
     @rule()
-    def change(self):
-        self.problem = PROBLEM.changed(resources={"local": 12})
-        self.study.change(self.problem)
+    def change_back(self):
+        self.problem = self.study.problem_before()
+        self.study.change(self.problem, "undone")
+
+    @rule(kind=st.sampled_from(["pause", "resume"]))
+    def pause(self, kind):
+        getattr(self.study, kind)(task="brew")
 
     @invariant()
     def is_as_if_told_at_once(self):

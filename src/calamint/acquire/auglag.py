@@ -157,13 +157,14 @@ def _grad_constraints(surrogate: Surrogate, grad_slack: Array) -> list[Array]:
 
 
 def jointly_measured_inputs(surrogate: Surrogate) -> Array:
-    """(N, D) inputs at which every function was measured, in order."""
+    """(N, D) inputs within the bounds at which every function was measured, in order."""
     posteriors = [f.posterior for f in surrogate.functions.values() if f.posterior.measurable]
     rows = [tuple(row) for row in posteriors[0].inputs]
     for posterior in posteriors[1:]:
         also = {tuple(row) for row in posterior.inputs}
         rows = [row for row in rows if row in also]
-    return np.array(rows).reshape(-1, surrogate.problem.space.dimension)
+    inputs = np.array(rows).reshape(-1, surrogate.problem.space.dimension)
+    return inputs[surrogate.problem.space.contains(inputs)]
 
 
 @final

@@ -112,6 +112,7 @@ class IECI(Acquisition):
         posterior = surrogate.objective.posterior
         objective = posterior.joint(points, covariance=False)
         best = objective.mean.min(axis=1)
-        if len(posterior.inputs):
-            best = np.minimum(best, posterior.mean_variance(posterior.inputs)[0].min(axis=1))
+        measured = posterior.inputs[surrogate.problem.space.contains(posterior.inputs)]
+        if len(measured):
+            best = np.minimum(best, posterior.mean_variance(measured)[0].min(axis=1))
         return ConditionalImprovement(surrogate, objective, weights * feasible, best)

@@ -1,7 +1,7 @@
 """Which tasks can start now, and on what: no resource ever runs more jobs than its capacity."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
@@ -35,11 +35,13 @@ def competing_tasks(
     times_blocked: Mapping[str, int],
     resource: str | None = None,
     task: str | None = None,
+    paused: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
     """The tasks that compete for the first resource that some task can use, with their resources.
 
-    times_blocked    how often in a row each task could not start for want of a resource
-    resource, task only this one is asked about
+    times_blocked   how often in a row each task could not start for want of a resource
+    resource, task  only this one is asked about
+    paused          tasks that must not start, and wait for nothing
     """
     for name, given, known in (
         ("resource", resource, graph.resources),
@@ -51,9 +53,9 @@ def competing_tasks(
     # place could have been taken twice, they are reserved for it. Naming a task bypasses this.
     max_blocked = 2 * sum(graph.resources.values()) + 2
     waiting = [name for name in graph.tasks if times_blocked.get(name, 0) > max_blocked]
-    waiting = waiting if task is None else []
+    waiting = [name for name in waiting if name not in paused] if task is None else []
     reserved = {r for name in waiting for r in graph.usable_resources(name)}
-    tasks = list(graph.tasks) if task is None else [task]
+    tasks = [name for name in graph.tasks if task in (None, name) and name not in paused]
     for candidate in graph.resources if resource is None else [resource]:
         starts = {}
         for name in tasks:

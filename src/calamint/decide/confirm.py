@@ -6,7 +6,7 @@ a limit is met, also at inputs that seem better than the recommendation, but per
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -45,19 +45,20 @@ def default_confirmations(problem: Problem, evaluations: int | None) -> int:
 
 
 def next_confirmation(
-    query: Query, free: Mapping[str, int], clock: Clock
+    query: Query, free: Mapping[str, int], clock: Clock, paused: Collection[str] = ()
 ) -> tuple[Suggestion, Decision] | Waiting | None:
     """The job that should run next to confirm the recommendation.
 
     Args:
         free: How many more jobs each resource can take.
+        paused: Tasks that must not start.
 
     Returns:
         None if the recommendation is confirmed; "wait" if what is missing is pending or cannot
         start now.
     """
     begin, graph, number = clock.now(), query.modelled.original.graph, query.observations.jobs
-    found = _task_and_input(query, free)
+    found = _task_and_input(query, free, paused)
     clock.decided("confirm")
     if found is None or found == "wait":
         return found
@@ -71,7 +72,7 @@ def next_confirmation(
 
 
 def _task_and_input(
-    query: Query, free: Mapping[str, int]
+    query: Query, free: Mapping[str, int], paused: Collection[str]
 ) -> tuple[str, Params, float] | Waiting | None:
     """A task, its input and its expected cost."""
     problem, observations = query.modelled.original, query.observations
@@ -94,7 +95,8 @@ def _task_and_input(
                 if input_key(job.params) == input_key(params)
                 for name in names
             }
-            return _most_telling(query, free, params, wanted - under_way, tasks) or "wait"
+            ready = [task for task in tasks if task not in paused]
+            return _most_telling(query, free, params, wanted - under_way, ready) or "wait"
     return None
 
 
@@ -113,8 +115,9 @@ def _inputs(query: Query, measured: Iterable[MeasuredInput]) -> Iterator[Params]
     that noise leaves in doubt, the recommendation, and others further inside; none if a confirmed
     one is as good."""
     problem, delta = query.modelled.original, query.settings.delta
-    if query.observations.confirming is not None:
-        yield query.observations.confirming
+    begun = query.observations.confirming
+    if begun is not None and problem.space.contains(problem.space.encode(begun, outside=True)):
+        yield begun
     recommended = query.recommend(delta, "believed").params
     expected, doubt = query.expected_objective(recommended)
     inputs = list(measured)

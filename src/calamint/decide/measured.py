@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from calamint.arrays import Array
-from calamint.decide.records import Record
+from calamint.decide.records import Record, within_bounds
 from calamint.problem import Params, Problem
 
 Key = tuple[Any, ...]
@@ -52,9 +52,9 @@ def input_key(params: Params) -> Key:
 
 
 def measured_inputs(problem: Problem, history: Sequence[Record]) -> dict[Key, MeasuredInput]:
-    """Every measured input, in the order of its first measurement."""
+    """Every measured input within the bounds, in the order of its first measurement."""
     records: dict[Key, list[Record]] = {}
-    for record in history:
+    for record in within_bounds(problem.space, history):
         records.setdefault(input_key(record.params), []).append(record)
     joined = {}
     for key, same in records.items():
@@ -66,13 +66,7 @@ def measured_inputs(problem: Problem, history: Sequence[Record]) -> dict[Key, Me
         first = same[0]
         values |= {name: float(known(first.params)) for name, known in problem.known.items()}
         counts = {name: len(each) for name, each in found.items()}
-        left_out = {
-            name
-            for record in same
-            if record.task is not None
-            for name in problem.tasks[record.task].measures
-            if name not in record.values
-        }
+        left_out = {name for record in same for name in record.left_out}
         joined[key] = MeasuredInput(
             first.params, first.point, values, counts, frozenset(left_out - set(values))
         )

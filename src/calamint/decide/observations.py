@@ -113,7 +113,9 @@ class Observations:
         waiting = {retry.job.task: retry.job for retry in reversed(self.retries)}
         return next((waiting[task] for task in competing if task in waiting), None)
 
-    def tell(self, job: Suggestion, measured: Measured, seconds: float | None) -> "Observations":
+    def tell(
+        self, problem: Problem, job: Suggestion, measured: Measured, seconds: float | None
+    ) -> "Observations":
         """What a pending job measured; whether it worked is said by `work` or `fail`."""
         told = self._end(job)
         if seconds is not None:
@@ -121,7 +123,9 @@ class Observations:
             told = replace(told, durations={**self.durations, job.task: durations})
         if not measured:
             return told
-        return told._record(job.params, job.point, measured, job.task, seconds)
+        known = {*measured, *job.not_asked}
+        left_out = tuple(name for name in problem.tasks[job.task].measures if name not in known)
+        return told._record(job.params, job.point, measured, job.task, seconds, left_out=left_out)
 
     def wait_for(self, job: Suggestion, functions: tuple[str, ...]) -> "Observations":
         """A job that was told has more to tell; its resources are free."""
@@ -134,10 +138,11 @@ class Observations:
 
     def coming(self, problem: Problem) -> list[tuple[Suggestion, tuple[str, ...]]]:
         """Pending jobs, with the functions whose values they will tell."""
-        return [
-            (job, self.awaited.get(number, problem.tasks[job.task].measures))
-            for number, job in self.pending.items()
-        ]
+        coming = []
+        for number, job in self.pending.items():
+            asked = self.awaited.get(number, problem.tasks[job.task].measures)
+            coming.append((job, tuple(name for name in asked if name not in job.not_asked)))
+        return coming
 
     def work(self, job: Suggestion) -> "Observations":
         """A job worked."""
@@ -192,11 +197,12 @@ class Observations:
         task: str | None,
         seconds: float | None,
         notes: dict[str, Any] | None = None,
+        left_out: tuple[str, ...] = (),
     ) -> "Observations":
         data = dict(self.data)
         for name, (value, noise) in measured.items():
             data[name] = data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in measured.items()}
         errors = {name: math.sqrt(noise) for name, (_, noise) in measured.items() if noise >= 0}
-        record = Record(params, values, task, seconds, point, errors, notes or {})
+        record = Record(params, values, task, seconds, point, errors, notes or {}, left_out)
         return replace(self, data=data, history=(*self.history, record), version=self.version + 1)

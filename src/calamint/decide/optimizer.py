@@ -6,7 +6,7 @@ has been seen (`Observations`); and what survives between decisions (`State`).
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any, Literal, final
 
@@ -130,21 +130,19 @@ class Optimizer:
 
     def ask_all(self) -> list[Suggestion]:
         """Book jobs until no more can start; in the order in which they were decided."""
-        jobs = []
-        while (job := self.ask()) is not None:
-            jobs.append(job)
-        return jobs
+        return list(iter(self.ask, None))
 
     def competing(
-        self, free: Mapping[str, int], resource: str | None = None, task: str | None = None
+        self,
+        free: Mapping[str, int],
+        resource: str | None = None,
+        task: str | None = None,
+        paused: Collection[str] = (),
     ) -> dict[str, tuple[str, ...]]:
-        """The tasks that compete now, with the resources that they would run on.
-
-        Args:
-            free: How many more jobs each resource can take.
-        """
+        """The tasks that compete for what is free, with the resources that they would run on;
+        none that is paused."""
         times_blocked = self.observations.times_blocked
-        return competing_tasks(self.problem.graph, free, times_blocked, resource, task)
+        return competing_tasks(self.problem.graph, free, times_blocked, resource, task, paused)
 
     @synchronized
     def confirm(self) -> Suggestion | None:
@@ -165,20 +163,21 @@ class Optimizer:
         return decided[1]
 
     def decide_confirmation(
-        self, free: Mapping[str, int]
+        self, free: Mapping[str, int], paused: Collection[str] = ()
     ) -> tuple[State, Suggestion, Decision] | Waiting | None:
         """The job that `confirm` would book, or "wait" if it cannot start now; nothing is changed
         until `book`.
 
         Args:
             free: How many more jobs each resource can take.
+            paused: Tasks that must not start.
         """
         if not self.observations.history:
             return None
         self.clock.start()
         try:
             found, _ = first_success(
-                [("confirmation", lambda: next_confirmation(self.query(), free, self.clock))]
+                [("confirm", lambda: next_confirmation(self.query(), free, self.clock, paused))]
             )
         except ModelError:
             return None
@@ -257,7 +256,7 @@ class Optimizer:
         measures = self.problem.tasks[job.task].measures
         measured, broken = read_values(values, measures, self.problem.binary)
         took = parse_seconds(seconds)
-        self.observations = self.observations.tell(job, measured, took)
+        self.observations = self.observations.tell(self.problem, job, measured, took)
         self._ended = {**self._ended, job.number: "told"}
         if broken:
             self._fail(job, "; ".join(f"{name} is {values[name]!r}" for name in broken))
@@ -300,6 +299,7 @@ class Optimizer:
         params: Mapping[str, Any],
         values: Mapping[str, Value],
         notes: Mapping[str, Any] | None = None,
+        outside: bool = False,
     ) -> None:
         """Add measurements that were not asked for.
 
@@ -307,17 +307,18 @@ class Optimizer:
             params: The input.
             values: Any of the functions, as for `tell`.
             notes: What to keep beside them.
+            outside: Accept values out of bounds, which teach though they are never suggested.
 
         Raises:
             ProblemError: If the input or the values cannot be accepted; nothing is changed.
         """
-        accepted = self.problem.space.validate(params)
+        accepted = self.problem.space.validate(params, outside)
         measured, broken = read_values(values, self.problem.measured, self.problem.binary)
         if broken:
             raise ResultError(
                 f"values[{broken[0]!r}] is {values[broken[0]]!r}: write a number, or leave it out."
             )
-        point = self.problem.space.encode(accepted)
+        point = self.problem.space.encode(accepted, outside)
         self.observations = self.observations.add(accepted, point, measured, dict(notes or {}))
 
     def _pending_job(self, suggestion: Suggestion) -> Suggestion:
@@ -350,16 +351,14 @@ class Optimizer:
         return self.query().predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
-        """Compute the expected information gain of measuring each function at some inputs.
-
-        Pending jobs count as if they had found what is expected.
+        """Compute the expected information gain of measuring each function at some inputs, as if
+        pending jobs had found what is expected: bits, of which a task yields the sum.
 
         Args:
             points: A list of parameter dicts, or a DataFrame with a column for each parameter.
 
         Returns:
-            Bits about the constrained optimum, an array for each function that can be measured; a
-            task yields the sum of what it measures.
+            An array for each function that can be measured.
         """
         return self.query().gains(points)
 
@@ -371,8 +370,7 @@ class Optimizer:
         """Evaluate any acquisition under the current model, pending jobs included.
 
         Args:
-            acquisition: By name, or one with settings. One that cannot value single functions still
-                values measuring everything.
+            acquisition: By name, or one with settings.
 
         Returns:
             A function of points of the unit cube, with gradients.

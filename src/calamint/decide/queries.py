@@ -22,7 +22,7 @@ from calamint.decide.fallback import first_success
 from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
 from calamint.decide.observations import Observations
 from calamint.decide.recommend import LIKELY, best_likely, constrained_optimum, likely_optimum
-from calamint.decide.records import Recommendation, near_points
+from calamint.decide.records import Recommendation, near_points, within_bounds
 from calamint.decide.settings import Settings
 from calamint.decide.state import Fit, State
 from calamint.decide.update import fantasized_surrogate, fitted, incumbent_of, model_attempts
@@ -216,9 +216,10 @@ class Query:
     @cached_property
     def _typical_objective(self) -> float:
         """What is expected at the inputs that were measured: the median, standardised."""
-        points = np.array([record.point for record in self.observations.history])
-        if len(points) == 0:
+        history = within_bounds(self.modelled.original.space, self.observations.history)
+        if not history:
             return 0.0
+        points = np.array([record.point for record in history])
         return float(np.median(self.surrogate.expected_objective(points)))
 
     def expected_objective(self, params: Params) -> tuple[float, float]:
@@ -269,7 +270,9 @@ class Query:
         stated = self.modelled.original
         inputs = list(measured_inputs(stated, self.observations.history).values())
         if not inputs:
-            raise ResultError("nothing has been measured: tell a result before asking for it.")
+            raise ResultError(
+                "nothing has been measured within the bounds: tell a result before asking for it."
+            )
         confirmed = [each for each in inputs if each.confirmed(stated)]
         best = (
             best_likely(*self.at_measured(confirmed), delta, self._typical_objective)

@@ -39,6 +39,7 @@ class Suggestion:
             recommendation, "fallback", or "enqueued" by the user.
         decision_seconds: How long the decision took.
         warnings: What went wrong while deciding.
+        not_asked: Functions that its task measures by now, but did not when the job was made.
     """
 
     number: int
@@ -52,17 +53,18 @@ class Suggestion:
     decision_seconds: float = field(default=0.0, compare=False)
     warnings: tuple[str, ...] = field(default=(), compare=False)
     point: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    not_asked: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def copied(self) -> "Suggestion":
         """One of its own: what the caller does to the parameters must not reach the records."""
         return replace(self, params=dict(self.params))
 
     def moved(self, space: Space, params: Mapping[str, Any]) -> "Suggestion":
-        """The same job, at an input of which some parameters are others."""
+        """The same job, at an input of which some parameters are others, perhaps out of bounds."""
         if not isinstance(params, Mapping):
             raise ResultError(f"params is {params!r}: write a dict of those that were others.")
-        used = space.validate({**self.params, **params})
-        return replace(self, params=used, point=space.encode(used))
+        used = space.validate({**self.params, **params}, outside=True)
+        return replace(self, params=used, point=space.encode(used, outside=True))
 
     @property
     def bits_per_cost(self) -> float:
@@ -132,6 +134,7 @@ class Record:
     Attributes:
         sem: The standard errors that were told, by function.
         notes: Columns of an imported table that are neither parameters nor functions.
+        left_out: Functions that the job was asked for, and did not tell.
     """
 
     params: Params
@@ -141,6 +144,7 @@ class Record:
     point: Array = field(repr=False, compare=False)
     sem: dict[str, float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 @final
@@ -210,8 +214,17 @@ def rank(problem: Problem, record: Record) -> tuple[bool, float]:
     return (not met(problem, record), objective)
 
 
+def within_bounds(space: Space, history: Sequence[Record]) -> list[Record]:
+    """Records of inputs that may be suggested."""
+    if not history:
+        return []
+    inside = space.contains(np.array([record.point for record in history]))
+    return [record for record, within in zip(history, inside, strict=True) if within]
+
+
 def near_points(problem: Problem, history: Sequence[Record], most: int = 50) -> Array:
-    """(k, D) measured inputs, the best and the newest first."""
+    """(k, D) measured inputs within the bounds, the best and the newest first."""
+    history = within_bounds(problem.space, history)
     if not history:
         return np.empty((0, problem.space.dimension))
     ranked = sorted(range(len(history)), key=lambda index: rank(problem, history[index]))

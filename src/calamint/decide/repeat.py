@@ -11,7 +11,7 @@ import numpy as np
 
 from calamint.decide.observations import Observations
 from calamint.decide.recommend import best_likely
-from calamint.decide.records import Record
+from calamint.decide.records import Record, within_bounds
 from calamint.decide.settings import Settings
 from calamint.model import Surrogate, feasibility
 from calamint.problem import Problem
@@ -42,7 +42,13 @@ def repeat_due(
             or any(each.has_replicates for each in data)
         ):
             continue
-        records = [record for record in observations.history if record.values.keys() & {*measures}]
+        records = [
+            record
+            for record in within_bounds(problem.space, observations.history)
+            if record.values.keys() & {*measures}
+        ]
+        if not records:
+            continue
         points = np.array([record.point for record in records])
         objective = surrogate.expected_objective(points)
         probability = feasibility.probability(surrogate, points)

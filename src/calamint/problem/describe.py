@@ -41,7 +41,8 @@ def _named(problem: "Problem", name: str) -> str:
 
 def _in_words(parameter: Parameter) -> str:
     if isinstance(parameter, Choice):
-        return f"one of {', '.join(map(repr, parameter.options))}"
+        former = f" (no more: {', '.join(map(repr, parameter.former))})" * bool(parameter.former)
+        return f"one of {', '.join(map(repr, parameter.options))}{former}"
     what = "whole number" if isinstance(parameter, Integer) else "real"
     scale = ", log scale" if parameter.log else ""
     return f"{what} from {parameter.low} to {parameter.high}{scale}"

@@ -76,11 +76,13 @@ class Real:
     def width(self) -> int:
         return 1
 
-    def validate(self, value: object, name: str) -> float:
-        """The value as a float, if it lies within the bounds."""
+    def validate(self, value: object, name: str, outside: bool = False) -> float:
+        """The value as a float, if it lies within the bounds, or may be outside."""
         number = finite(value)
         if number is None:
             raise ProblemError(f"{name} is {value!r}: write a number.")
+        if outside and not (self.log and number <= 0):
+            return number
         if not self.low <= number <= self.high:
             raise ProblemError(
                 f"{name} is {value!r}: write a number from {self.low!r} to {self.high!r}."
@@ -88,7 +90,7 @@ class Real:
         return number
 
     def encode(self, value: float) -> list[float]:
-        """The coordinates of a value in the unit cube."""
+        """The coordinates of a value: in the unit cube, if it lies within the bounds."""
         if value in (self.low, self.high):
             return [float(value == self.high)]
         if self.log:
@@ -96,7 +98,7 @@ class Real:
             share = (math.log(value) - left) / (right - left)
         else:
             share = (value - self.low) / (self.high - self.low)
-        return [min(max(share, 0.0), 1.0)]
+        return [min(max(share, 0.0), 1.0) if self.low < value < self.high else share]
 
     def decode(self, point: Sequence[float]) -> float:
         """The value that coordinates of the unit cube stand for."""
@@ -151,10 +153,12 @@ class Integer:
     def width(self) -> int:
         return 1
 
-    def validate(self, value: object, name: str) -> int:
-        """The value as an int, if it is whole and lies within the bounds."""
+    def validate(self, value: object, name: str, outside: bool = False) -> int:
+        """The value as an int, if it is whole and lies within the bounds, or may be outside."""
         number = finite(value)
         whole = number is not None and (isinstance(value, Integral) or number.is_integer())
+        if whole and outside and not (self.log and number < 1):  # type: ignore[operator]
+            return int(value)  # type: ignore[call-overload]
         if not whole or not self.low <= value <= self.high:  # type: ignore[operator]
             raise ProblemError(
                 f"{name} is {value!r}: write a whole number from {self.low!r} to {self.high!r}."
@@ -181,7 +185,7 @@ class Integer:
         return (cells + 0.5) / (self.high - self.low + 1)
 
     def encode(self, value: int) -> list[float]:
-        """The coordinates of a value in the unit cube."""
+        """The coordinates of a value: in the unit cube, if it lies within the bounds."""
         return self._centres(np.array([value - self.low], dtype=float)).tolist()
 
     def decode(self, point: Sequence[float]) -> int:
@@ -200,46 +204,52 @@ class Choice:
 
     Args:
         *options: Texts, numbers, True or False.
+        former: Options that were measured, and are not suggested any more.
     """
 
     options: tuple[Option, ...]
+    former: tuple[Option, ...]
 
-    def __init__(self, *options: Option) -> None:
+    def __init__(self, *options: Option, former: Sequence[Option] = ()) -> None:
         plain = tuple(_plain(option) for option in options)
-        for option in plain:
+        dropped = tuple(_plain(option) for option in former)
+        for option in plain + dropped:
             if type(option) not in (str, int, float, bool) or option != option:
                 raise ProblemError(
                     f"Choice option {option!r} cannot be written in a spec:"
                     " write a text, a number, True or False."
                 )
-        if len(plain) < 2:
+        if not plain or len(plain + dropped) < 2:
             raise ProblemError(
                 f"Choice has the options {options!r}: write at least two,"
                 " such as Choice('relu', 'sigmoid')."
             )
-        check_distinct([_OptionKey(option) for option in plain], "Choice")
+        check_distinct([_OptionKey(option) for option in plain + dropped], "Choice")
         object.__setattr__(self, "options", plain)
+        object.__setattr__(self, "former", dropped)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Choice) and self._keys() == other._keys()
 
     def __hash__(self) -> int:
-        return hash(self.options)
+        return hash((self.options, self.former))
 
-    def _keys(self) -> list["_OptionKey"]:
-        return [_OptionKey(option) for option in self.options]
+    def _keys(self) -> tuple[list["_OptionKey"], list["_OptionKey"]]:
+        options, former = map(_OptionKey, self.options), map(_OptionKey, self.former)
+        return list(options), list(former)
 
     def __repr__(self) -> str:
-        return f"Choice({', '.join(map(repr, self.options))})"
+        former = f", former={list(self.former)!r}" if self.former else ""
+        return f"Choice({', '.join(map(repr, self.options))}{former})"
 
     @property
     def width(self) -> int:
-        return len(self.options)
+        return len(self.options) + len(self.former)
 
-    def validate(self, value: object, name: str) -> Option:
-        """The option that equals the value."""
+    def validate(self, value: object, name: str, outside: bool = False) -> Option:
+        """The option that equals the value; with `outside` it may be a former one."""
         plain = _plain(value)
-        for option in self.options:
+        for option in self.options + (self.former if outside else ()):
             if type(plain) in (str, int, float, bool) and _OptionKey(option) == _OptionKey(plain):
                 return option
         raise ProblemError(
@@ -249,15 +259,15 @@ class Choice:
     def encode(self, value: Option) -> list[float]:
         """The coordinates of a value in the unit cube."""
         key = _OptionKey(value)
-        return [1.0 if _OptionKey(option) == key else 0.0 for option in self.options]
+        return [float(_OptionKey(option) == key) for option in self.options + self.former]
 
     def decode(self, point: Sequence[float]) -> Option:
         """The value that coordinates of the unit cube stand for."""
-        return self.options[int(np.argmax(point))]
+        return self.options[int(np.argmax(point[: len(self.options)]))]
 
     def snap(self, points: Array) -> Array:
         """Coordinates (..., width), each moved to those of the value that it stands for."""
-        return np.eye(self.width)[np.argmax(points, axis=-1)]
+        return np.eye(self.width)[np.argmax(points[..., : len(self.options)], axis=-1)]
 
 
 def _plain(value: object) -> Any:

@@ -75,8 +75,13 @@ class Space:
         smooth = [isinstance(parameter, Real) for parameter in self.parameters.values()]
         return np.repeat(smooth, [parameter.width for parameter in self.parameters.values()])
 
-    def validate(self, params: Mapping[str, Any]) -> Params:
-        """Validate a dict of values: returns it with canonical types, in order of declaration."""
+    def validate(self, params: Mapping[str, Any], outside: bool = False) -> Params:
+        """Validate a dict of values: returns it with canonical types, in order of declaration.
+
+        Args:
+            params: A value for every parameter.
+            outside: Accept values out of bounds, and former options: they can be learnt from.
+        """
         if not isinstance(params, Mapping):
             raise ProblemError(
                 f"params is {params!r}: write a value for each of"
@@ -92,13 +97,13 @@ class Space:
             if name not in params:
                 raise ProblemError(f"params has no {name!r}: write a value for it.")
         return {
-            name: parameter.validate(params[name], name)
+            name: parameter.validate(params[name], name, outside)
             for name, parameter in self.parameters.items()
         }
 
-    def encode(self, params: Mapping[str, Any]) -> Array:
-        """(dimension,) the point of the cube that stands for these values."""
-        accepted = self.validate(params)
+    def encode(self, params: Mapping[str, Any], outside: bool = False) -> Array:
+        """(dimension,) the point of the cube, or `outside` of it, that stands for these values."""
+        accepted = self.validate(params, outside)
         return np.array(
             [
                 coordinate
@@ -127,6 +132,18 @@ class Space:
             name: parameter.decode(coordinates[self.columns[name]])
             for name, parameter in self.parameters.items()
         }
+
+    def contains(self, points: Array) -> Mask:
+        """(n, dimension) -> (n,) whether these are points of the cube, of no former option."""
+        return np.all((points >= 0.0) & (points <= self._highest), axis=-1)
+
+    @cached_property
+    def _highest(self) -> Array:
+        highest = np.ones(self.dimension)
+        for name, parameter in self.parameters.items():
+            if isinstance(parameter, Choice):
+                highest[self.columns[name]][len(parameter.options) :] = 0.0
+        return highest
 
     def snap(self, points: Array) -> Array:
         """(..., dimension) round each point to the encoding of the values that it decodes to."""

@@ -41,6 +41,7 @@ class ParameterSpec(_Spec):
     real: _Reals | None = None
     integer: _Integers | None = None
     choice: list[str | bool | int | float] | None = None
+    former: list[str | bool | int | float] | None = None
     log: bool | None = None
 
 
@@ -137,12 +138,14 @@ def _read_parameter(name: str, entry: ParameterSpec) -> Parameter:
         )
     if entry.choice is not None and entry.log is not None:
         raise ProblemError(f"space.{name}.log is {entry.log!r}: leave it out for a choice.")
+    if entry.choice is None and entry.former is not None:
+        raise ProblemError(f"space.{name}.former is {entry.former!r}: it is for a choice only.")
     try:
         if entry.real is not None:
             return Real(entry.real[0], entry.real[1], log=entry.log or False)
         if entry.integer is not None:
             return Integer(entry.integer[0], entry.integer[1], log=entry.log or False)
-        return Choice(*(entry.choice or ()))
+        return Choice(*(entry.choice or ()), former=entry.former or ())
     except ProblemError as error:
         raise ProblemError(f"space.{name}: {error}") from None
 
@@ -211,7 +214,8 @@ def _write(
 
 def _write_parameter(parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, Choice):
-        return {"choice": list(parameter.options)}
+        former = {"former": list(parameter.former)} if parameter.former else {}
+        return {"choice": list(parameter.options), **former}
     kind = "real" if isinstance(parameter, Real) else "integer"
     entry: dict[str, Any] = {kind: [parameter.low, parameter.high]}
     return {**entry, "log": True} if parameter.log else entry
@@ -325,6 +329,7 @@ _FORMS = {
     "real": "two numbers, such as [0.0, 1.0]",
     "integer": "two whole numbers, such as [16, 1024]",
     "choice": "a list of texts, numbers, true or false",
+    "former": "a list of texts, numbers, true or false",
     "log": "true or false",
     "measures": "a list of names, such as ['error']",
     "runs_on": "a list of resources, such as ['cpu', ['gpu', 'licence']]",

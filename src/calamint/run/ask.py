@@ -53,8 +53,11 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
                 replica.sync()
             optimizer, free = replica.optimizer, replica.free
             if request.beyond:
-                free = {resource: max(room, 1) for resource, room in free.items()}
-            competing = optimizer.competing(free, request.resource, request.task)
+                paused = {name for kind, name in replica.paused if kind == "resource"}
+                free = {each: 0 if each in paused else max(n, 1) for each, n in free.items()}
+            competing = optimizer.competing(
+                free, request.resource, request.task, replica.paused_tasks
+            )
             job = _start_waiting(store, replica, request, free)
             if job is not None or not competing or not request.decide:
                 return job
@@ -88,7 +91,8 @@ def _decide(
 ) -> tuple[State, Suggestion, Decision, Mapping[str, int] | None] | None:
     """A decision, and what was free if tasks competed; None while a confirmation is under way."""
     optimizer = replica.optimizer
-    confirmation = optimizer.decide_confirmation(free) if request.confirm else None
+    paused = replica.paused_tasks
+    confirmation = optimizer.decide_confirmation(free, paused) if request.confirm else None
     if confirmation == "wait":
         if replica.open:
             return None  # what is left of the budget is for it
@@ -109,6 +113,8 @@ def _start_waiting(
     for number, not_before in sorted(replica.waiting.items()):
         task = replica.jobs[number].task
         if not_before > replica.lease_clock.now() or request.task not in (None, task):
+            continue
+        if task in replica.paused_tasks:
             continue
         place = available_resources(replica.problem.graph, task, free, request.resource)
         if place is None:

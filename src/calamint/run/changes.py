@@ -1,14 +1,19 @@
-"""What differs between two problems or settings, and what may be changed of a problem."""
+"""Changing the problem of a study, and what differs between two problems or settings.
+
+Everything that was measured is replayed under the new problem: measurements out of the new bounds,
+or with options that were dropped, keep teaching, and values of functions that were dropped wait in
+the storage for a change back.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from calamint.checks import shown
+from calamint.checks import did_you_mean, shown
 from calamint.errors import ProblemError, StorageError
-from calamint.problem import Choice, Parameter, Problem
+from calamint.problem import Choice, Params, Problem, Space
 from calamint.run.replay import Replica
-from calamint.run.store import Store
+from calamint.run.store import Pausable, ProblemChange, Store
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "") -> list[str]:
@@ -30,64 +35,125 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "")
     return found
 
 
-def allowed_changes(old: Problem, new: Problem) -> list[str]:
-    """The differences, if they only add: tasks, resources, capacity, other costs, wider bounds."""
-    changed = differences(old.to_content(), new.to_content())
-    refused = [
-        f"{what}: start another study"
-        for what, same in (
-            ("the objective is another", old.objective == new.objective),
-            ("constraints differ", old.constraints == new.constraints),
-            ("known functions differ", list(old.known) == list(new.known)),
-            (
-                "parameters differ",
-                list(old.space.parameters) == list(new.space.parameters),
-            ),
-        )
-        if not same
-    ]
-    for name, before in old.tasks.items():
-        after = new.tasks.get(name)
-        if after is None or after.measures != before.measures:
-            refused.append(f"task {name!r} is gone or measures something else")
+def with_former_options(problem: Problem, former: Mapping[str, Iterable[Any]]) -> Problem:
+    """The problem in which these options, by parameter, are known as former ones."""
+    parameters = dict(problem.space.parameters)
+    for name, options in former.items():
+        parameter = parameters.get(name)
+        if isinstance(parameter, Choice):
+            known = [*parameter.options, *parameter.former]
+            more = [each for each in options if not _is_among(each, known)]
+            parameters[name] = Choice(*parameter.options, former=[*parameter.former, *more])
+    space = Space(parameters)
+    return problem if space == problem.space else problem.changed(space=space)
+
+
+def former_options(content: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The former options that a stored spec has, by parameter."""
+    space = content["space"].items()
+    return {name: entry["former"] for name, entry in space if "former" in entry}
+
+
+def _is_among(option: Any, options: Iterable[Any]) -> bool:
+    return json.dumps(option) in map(json.dumps, options)
+
+
+def _dropped_options(replica: Replica, problem: Problem) -> dict[str, list[Any]]:
+    """Options that were measured, or will be, and that the new problem does not have."""
+    used: list[Params] = [job.params for job in replica.jobs.values()]
+    used += [record.params for record in replica.optimizer.history]
+    dropped = {}
+    for name, before in replica.problem.space.parameters.items():
+        after = problem.space.parameters.get(name)
+        if isinstance(before, Choice) and isinstance(after, Choice):
+            values = [params[name] for params in used]
+            allowed = [*before.options, *before.former]
+            gone = [each for each in allowed if not _is_among(each, after.options)]
+            dropped[name] = [each for each in gone if _is_among(each, values)]
+    return dropped
+
+
+def _check(replica: Replica, new: Problem) -> None:
+    """Raise `ProblemError` if what was measured would have no meaning under the new problem."""
+    old = replica.problem
+    refused = []
+    if old.objective != new.objective:
+        refused.append("the objective is another")
+    before, after = old.space.parameters, new.space.parameters
+    if set(before) != set(after):
+        refused.append("parameters were added or left out")
     refused += [
-        f"resource {name!r} is gone: jobs may be running on it"
-        for name in old.resources
-        if name not in new.resources
+        f"parameter {name!r} is of another kind"
+        for name in before.keys() & after.keys()
+        if type(before[name]) is not type(after[name])
     ]
-    refused += [
-        f"parameter {name!r} does not allow all that it did"
-        for name, parameter in old.space.parameters.items()
-        if name in new.space.parameters and not _wider(parameter, new.space.parameters[name])
-    ]
+    for name in set(old.functions) & set(new.functions):
+        if (name in old.binary) != (name in new.binary):
+            refused.append(f"{name!r} is measured as a number in one, and as pass or fail in one")
+        if (name in old.known) != (name in new.known):
+            refused.append(f"{name!r} is known in one, and measured in one")
     if refused:
         raise ProblemError(
-            f"the problem cannot be changed so: {'; '.join(refused)}. Tasks, resources, capacity"
-            " and costs may be added or changed, and bounds widened."
+            f"the problem cannot be changed so: {'; '.join(refused)}. Bounds, options, limits,"
+            " tasks and resources can be changed; for anything else start another study."
         )
-    return changed
+    awaited = replica.optimizer.observations.awaited
+    waiting = {*replica.running, *replica.held, *replica.waiting, *awaited}
+    jobs = [n for n in sorted(waiting) if replica.jobs[n].task not in new.tasks]
+    jobs += [
+        number
+        for (number, _), resources in replica.open.items()
+        if any(name not in new.resources for name in resources)
+    ]
+    if jobs:
+        raise ProblemError(
+            f"the problem cannot be changed so while job {' and job '.join(map(str, jobs))} runs or"
+            " waits, whose task or resource is left out: cancel it first, or pause the task."
+        )
 
 
-def _wider(old: Parameter, new: Parameter) -> bool:
-    """Whether all that was allowed still is, and spaced in the same way."""
-    if isinstance(old, Choice) or isinstance(new, Choice):
-        both = isinstance(old, Choice) and isinstance(new, Choice)
-        return both and json.dumps(new.options[: len(old.options)]) == json.dumps(old.options)  # type: ignore[union-attr]
-    same = type(old) is type(new) and old.log == new.log
-    return same and new.low <= old.low and new.high >= old.high
+def changes_of(replica: Replica, problem: Problem) -> tuple[Problem, list[str]]:
+    """The problem as it would be stored, and what would change; nothing is changed."""
+    former = {**former_options(replica.problem.to_content()), **_dropped_options(replica, problem)}
+    problem = with_former_options(problem, former)
+    changed = differences(replica.problem.to_content(), problem.to_content())
+    if changed:
+        _check(replica, problem)
+        # The history must replay under the new problem.
+        replica.under(problem).sync()
+    return problem, changed
 
 
-def change_problem(store: Store, replica: Replica, problem: Problem) -> list[str]:
-    """Extend the problem of a study; what changed, which is also recorded."""
-    changed = allowed_changes(replica.problem, problem)
+def change_problem(store: Store, replica: Replica, problem: Problem, reason: str) -> list[str]:
+    """Change the problem of a study; what changed, which is also recorded."""
+    problem, changed = changes_of(replica, problem)
     if not changed:
         return []
-    # The history must replay under the new problem before anything is changed.
-    replica.under(problem).sync()
-    revision = store.change(problem, replica.revision, changed)
+    revision = store.changes.change(problem, replica.revision, changed, reason)
     if revision is None:
         raise StorageError(
             f"study {replica.name!r} was changed meanwhile: open it again, and compare."
         )
     replica.restart(problem, revision)
     return changed
+
+
+def problem_before(problem: Problem, changes: Sequence[ProblemChange]) -> Problem:
+    """The problem before the last change, which made it what it is now."""
+    if not changes:
+        raise ProblemError("the problem was never changed: there is nothing to take back.")
+    return Problem.from_content(changes[-1].before, like=problem)
+
+
+def check_pausable(
+    problem: Problem, task: str | None, resource: str | None
+) -> tuple[Pausable, str]:
+    """The one of a task and a resource that is given, if the problem has it."""
+    if (task is None) == (resource is None):
+        raise ProblemError("write a task or a resource, such as task='train'.")
+    kind: Pausable = "resource" if task is None else "task"
+    name = resource if task is None else task
+    known = problem.resources if task is None else problem.tasks
+    if not isinstance(name, str) or name not in known:
+        raise ProblemError(f"{kind} is {name!r}: {did_you_mean(str(name), known)}")
+    return kind, name

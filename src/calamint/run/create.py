@@ -10,7 +10,7 @@ from sqlalchemy import Row, insert, select
 from calamint.decide import Settings
 from calamint.errors import ProblemError
 from calamint.problem import Problem
-from calamint.run.changes import differences
+from calamint.run.changes import differences, former_options, with_former_options
 from calamint.run.store import Database, schema, write_problem
 from calamint.run.studies import find
 
@@ -52,6 +52,7 @@ def open_study(
             f"study {name!r} was created otherwise: {'; '.join(differ)}. Leave it out, or give"
             " another name."
         )
+    problem = with_former_options(problem, former_options(found.problem))
     differ = differences(found.problem, problem.to_content())
     if differ:
         raise ProblemError(

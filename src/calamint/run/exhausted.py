@@ -19,7 +19,10 @@ def nothing_is_left(problem: Problem, data: Mapping[str, Data]) -> bool:
     size = space_size(problem.space)
     if size is None or problem.binary:  # an outcome may be another one next time
         return False
-    return all(_is_known(data[name], size) for name in problem.measured)
+    return all(
+        _is_known(each.take(np.flatnonzero(problem.space.contains(each.inputs))), size)
+        for each in (data[name] for name in problem.measured)
+    )
 
 
 def _is_known(data: Data, size: int) -> bool:

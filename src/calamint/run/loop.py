@@ -24,6 +24,7 @@ from calamint.run.jobs import Job
 from calamint.run.outcomes import COUNTED, SameCrash, broken, jobs_of_others, named
 from calamint.run.patience import Patience
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
+from calamint.run.replay import Replica
 from calamint.run.signals import heartbeats, interrupts
 from calamint.run.spool import folder_name, remove_result
 from calamint.run.starting import Starting
@@ -38,6 +39,14 @@ LOG.addHandler(logging.NullHandler())
 LEASE = 30.0
 # How long to wait for a job before looking at anything else.
 _LOOK = 0.25
+
+
+def _why_waiting(replica: Replica) -> str:
+    """Why nothing can start now."""
+    paused = " and ".join(f"{kind} {name}" for kind, name in sorted(replica.paused))
+    if paused:
+        return f"Paused: {paused}. Waiting for `calamint resume`."
+    return "All that could be used is held by others: waiting for them."
 
 
 @final
@@ -246,9 +255,9 @@ class Loop:
                 paused = any(moment > now for moment in list(replica.waiting.values()))
                 if reason is not None and not paused:
                     self.stopped = reason
-                elif not self.running and replica.open and not self._waited:
+                elif not self.running and not self._waited and (replica.open or replica.paused):
                     self._waited = True
-                    self._say("All that could be used is held by others: waiting for them.")
+                    self._say(_why_waiting(replica))
                 return
             if self._exhausted:
                 self.budget.reserve -= 1

@@ -73,11 +73,11 @@ def read_table(problem: Problem, table: Any, extra: Extra = "refuse") -> list[Ta
 
 
 def rows_to_add(
-    problem: Problem, table: Any, extra: Extra, history: Iterable[Record]
+    problem: Problem, table: Any, extra: Extra, history: Iterable[Record], outside: bool = False
 ) -> tuple[list[tuple[Params, Measured, dict[str, Any]]], Imported]:
     """The rows of a table that a history does not have, with their notes, and how many."""
     read = read_table(problem, table, extra)
-    rows = parse_rows(problem, [(row.params, row.values) for row in read])
+    rows = parse_rows(problem, [(row.params, row.values) for row in read], outside)
     new = new_rows(rows, history)
     chosen = [
         (*row, each.notes) for row, each, wanted in zip(rows, read, new, strict=True) if wanted
@@ -229,7 +229,8 @@ def _key(params: Params, values: Mapping[str, float], errors: Mapping[str, float
 def read_text(parameter: Parameter, text: Any) -> Any:
     """What a text means as the value of a parameter; itself, if nothing."""
     if isinstance(parameter, Choice):
-        return next((option for option in parameter.options if str(option) == text), text)
+        options = parameter.options + parameter.former
+        return next((option for option in options if str(option) == text), text)
     for kind in (int, float) if isinstance(parameter, Integer) else (float,):
         with suppress(ValueError):
             number = kind(text)

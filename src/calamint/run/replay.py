@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Row, Select, and_, bindparam, select
+from sqlalchemy import Row
 
 from calamint.decide import (
     Clock,
@@ -30,8 +30,9 @@ from calamint.decide import (
 from calamint.errors import ProblemError, ResultError, StorageError
 from calamint.problem import Params, Problem, Task
 from calamint.run.corrected import Corrected
+from calamint.run.earlier import EarlierProblems
 from calamint.run.jobs import Job
-from calamint.run.store import Database, LeaseClock, schema
+from calamint.run.store import Database, LeaseClock, Pausable, log
 
 
 @final
@@ -41,6 +42,8 @@ class Replica:
     sequence  how many events it has seen     open     resources of attempts that have them
     waiting   jobs that may be started, and not before when, by the clock of leases
     held      jobs that wait for the user
+    paused    tasks and resources, by kind and name
+    dropped   functions that the problem had before it was changed
     ended     finished jobs by task           spent    what was expected to be paid for them
     last      the time of the last event      decision_seconds  of all decisions
     """
@@ -74,6 +77,8 @@ class Replica:
         self.open: dict[tuple[int, int], tuple[str, ...]] = {}
         self.waiting: dict[int, float] = {}
         self.held: set[int] = set()
+        self.paused: set[tuple[Pausable, str]] = set()
+        self.dropped: frozenset[str] = frozenset()
         self.ended: Counter[str] = Counter()
         self.spent = self.decision_seconds = self.last = 0.0
         self._decided: tuple[int, State] | None = None
@@ -87,7 +92,23 @@ class Replica:
     @property
     def free(self) -> dict[str, int]:
         """How many more jobs each resource can take."""
-        return free_capacity(self.problem.graph, self.open.values())
+        free = free_capacity(self.problem.graph, self.open.values())
+        return {
+            name: 0 if ("resource", name) in self.paused else room for name, room in free.items()
+        }
+
+    @property
+    def paused_tasks(self) -> set[str]:
+        """Tasks that cannot start, because they or all places where they could run are paused."""
+        return {
+            name
+            for name, task in self.problem.tasks.items()
+            if ("task", name) in self.paused
+            or all(
+                any(("resource", each) in self.paused for each in resources)
+                for resources in task.runs_on or ()
+            )
+        }
 
     @property
     def running(self) -> set[int]:
@@ -109,6 +130,11 @@ class Replica:
             and (job.study, job.task, job.params) != (self.uid, known.task, known.params)
         ):
             raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
+        if known.task not in self.problem.tasks:
+            raise ResultError(
+                f"task {known.task!r} of job {number} is not in the problem any more: nothing was"
+                " changed."
+            )
         return number, attempt, self.problem.tasks[known.task]
 
     def moved(self, number: int, params: Mapping[str, Any] | None) -> Params | None:
@@ -129,7 +155,7 @@ class Replica:
         """Apply all events that were not seen yet, under the problem as it is now."""
         while (revision := self._apply_events()) != self.revision:
             with self.database.read() as connection:
-                content = connection.execute(_PROBLEM, {"study": self.study}).scalar_one()
+                content = connection.execute(log.PROBLEM, {"study": self.study}).scalar_one()
             try:
                 problem = Problem.from_content(content, like=self.problem)
             except ProblemError as error:
@@ -142,13 +168,13 @@ class Replica:
     def _apply_events(self) -> int:
         """Apply what is new; after a change of the problem, nothing. The problem's revision."""
         with self.database.read() as connection:
-            head = connection.execute(_HEAD, {"study": self.study}).one()
+            head = connection.execute(log.HEAD, {"study": self.study}).one()
             if head.revision != self.revision or head.sequence == self.sequence:
                 return int(head.revision)
             since = {"study": self.study, "after": self.sequence}
-            rows = connection.execute(_EVENTS, since).all()
-            measured = connection.execute(_MEASUREMENTS, since).all()
-            stored = connection.execute(_STATE, {"study": self.study}).scalar_one()
+            rows = connection.execute(log.EVENTS, since).all()
+            measured = connection.execute(log.MEASUREMENTS, since).all()
+            stored = connection.execute(log.STATE, {"study": self.study}).scalar_one()
         corrections = self._corrections.after(rows)
         if corrections is not self._corrections:
             self._corrections = corrections
@@ -158,13 +184,17 @@ class Replica:
         # By job, whenever they were told; measurements from elsewhere by their event.
         values: dict[tuple[int | None, int], dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
-        binary = self.problem.binary
+        binary, functions = self.problem.binary, {*self.problem.measured}
         for row in measured:
+            params[row.sequence] = row.params
+            if row.function not in functions:
+                continue
             number: Any = row.value if row.sem is None else (row.value, row.sem)
             value = bool(row.value) if row.function in binary else number
             key = (row.job, 0) if row.job is not None else (None, row.sequence)
             values.setdefault(key, {})[row.function] = value
-            params[row.sequence] = row.params
+        self._earlier = EarlierProblems(rows, self.problem)
+        self.dropped |= self._earlier.dropped
         for row in rows:
             key = (row.job, 0) if row.job is not None else (None, row.sequence)
             self._apply(row, values.get(key, {}), params.get(row.sequence), stored)
@@ -180,10 +210,11 @@ class Replica:
     ) -> None:
         """One event."""
         optimizer, kind = self.optimizer, row.kind
-        if kind == "asked":
+        if kind in ("asked", "enqueued") and row.task not in self.problem.tasks:
+            self._pass_over(row)
+        elif kind == "asked":
             suggestion = self._suggestion(row)
-            decision = Decision(row.job, row.update_kind, row.stage_seconds, tuple(row.warnings))
-            optimizer.book(self._state_after(row, stored), suggestion, decision, row.free)
+            optimizer.book(self._state_after(row, stored), suggestion, _decision(row), row.free)
             self.decision_seconds += suggestion.decision_seconds
             self.open[row.job, 1] = suggestion.resources
         elif kind == "enqueued":
@@ -211,29 +242,56 @@ class Replica:
             self._end(row, values)
         elif kind == "cancelled":
             self._release(row.job)
-            optimizer.cancel(self.jobs[row.job])
+            if row.task in self.problem.tasks:
+                optimizer.cancel(self.jobs[row.job])
             for key in [key for key in self.open if key[0] == row.job]:
                 del self.open[key]
             self.waiting.pop(row.job, None)
-        elif kind == "added" and params is not None:
-            optimizer.add(params, values, None if row.detail is None else row.detail["notes"])
+        elif kind == "added" and params is not None and values:
+            notes = None if row.detail is None else row.detail["notes"]
+            optimizer.add(params, values, notes, outside=True)
+        elif kind == "changed":
+            self._earlier.changed()
+        elif kind in ("paused", "resumed"):
+            pair = row.detail["kind"], row.detail["name"]
+            (self.paused.add if kind == "paused" else self.paused.discard)(pair)
+
+    def _pass_over(self, row: Row[Any]) -> None:
+        """A job of a task that is not in the problem any more: it counts, and has a number."""
+        suggestion = self._suggestion(row)
+        self.decision_seconds += suggestion.decision_seconds
+        optimizer, seen = self.optimizer, self.optimizer.observations
+        optimizer.observations = replace(seen, jobs=seen.jobs + 1)
+        if row.kind == "asked":
+            optimizer.decisions = [*optimizer.decisions, _decision(row)]
 
     def _end(self, row: Row[Any], values: Mapping[str, Any]) -> None:
         """A job was told or failed, with the values that it has after all corrections."""
-        job, corrections = self.jobs[row.job], self._corrections
+        job, corrections, optimizer = self.jobs[row.job], self._corrections, self.optimizer
         withdrawn = corrections.withdrawn.get(row.job)
         told: Mapping[str, Any] = row.detail if row.kind == "told" else {}
-        broken = [name for name in told.get("broken", ()) if name not in values]
-        if withdrawn == "withdrawn" or (withdrawn == "forgiven" and not values):
-            self.optimizer.cancel(job)
-        elif row.kind == "told" or values:
-            failed: dict[str, Any] = {} if withdrawn else dict.fromkeys(broken)
-            used = corrections.params.get(row.job) or told.get("params")
-            self.optimizer.tell(job, {**values, **failed}, told.get("seconds"), used)
+        used = corrections.params.get(row.job) or told.get("params")
+        task = self.problem.tasks.get(row.task)
+        measures = () if task is None else task.measures
+        own = {name: value for name, value in values.items() if name in measures}
+        broken = [n for n in told.get("broken", ()) if n not in values and n in measures]
+        failed: dict[str, Any] = {} if withdrawn else dict.fromkeys(broken)
+        if task is None:
+            pass
+        elif withdrawn == "withdrawn" or (withdrawn == "forgiven" and not own):
+            optimizer.cancel(job)
+        elif own or failed:
+            optimizer.tell(job, {**own, **failed}, told.get("seconds"), used)
             if corrections.more.get(row.job, told.get("more", False)):
                 self._await(job, used, values)
+        elif row.kind == "told":  # nothing that it told is in the problem any more
+            optimizer.cancel(job)
         else:
-            self.optimizer.fail(job, row.detail)
+            optimizer.fail(job, row.detail)
+        others = {name: value for name, value in values.items() if name not in own}
+        if others and withdrawn != "withdrawn":  # the task does not measure them any more
+            at = job if used is None else job.moved(self.problem.space, used)
+            optimizer.add(at.params, others, outside=True)
         if not withdrawn:
             self.ended[row.task] += 1
             self.spent += job.cost
@@ -245,7 +303,7 @@ class Replica:
         optimizer = self.optimizer
         at = job if used is None else job.moved(self.problem.space, used)
         measures = self.problem.tasks[job.task].measures
-        rest = tuple(name for name in measures if name not in told)
+        rest = tuple(n for n in measures if n not in told and n not in job.not_asked)
         optimizer.observations = optimizer.observations.wait_for(at, rest)
 
     def _release(self, number: int) -> None:
@@ -273,7 +331,8 @@ class Replica:
             update="enqueued" if enqueued else row.update_kind,
             decision_seconds=0.0 if enqueued else float(row.stage_seconds["total"]),
             warnings=() if enqueued else tuple(row.warnings),
-            point=self.problem.space.encode(row.params),
+            point=self.problem.space.encode(row.params, outside=True),
+            not_asked=self._earlier.not_asked(row.task),
         )
         self.jobs[row.job] = suggestion
         return suggestion
@@ -302,64 +361,5 @@ class Replica:
         return recompute_update(self.problem, self.settings, state, seen, update, rng, self.clock)
 
 
-_STUDIES = schema.studies.c
-_THIS_STUDY = _STUDIES.id == bindparam("study")
-_HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_THIS_STUDY)
-_PROBLEM = select(_STUDIES.problem).where(_THIS_STUDY)
-_STATE = select(_STUDIES.state).where(_THIS_STUDY)
-
-
-def _events() -> Select[Any]:
-    """Events with the jobs and the decisions that they are about, in order."""
-    events, jobs, decisions = schema.events, schema.jobs, schema.decisions
-    return (
-        select(
-            events.c.sequence,
-            events.c.time,
-            events.c.kind,
-            events.c.job,
-            events.c.attempt,
-            events.c.detail,
-            jobs.c.task,
-            jobs.c.params,
-            jobs.c.bits,
-            jobs.c.predicted_cost,
-            jobs.c.scores,
-            decisions.c.update_kind,
-            decisions.c.made,
-            decisions.c.stage_seconds,
-            decisions.c.warnings,
-            decisions.c.free,
-        )
-        .outerjoin(jobs, and_(jobs.c.study_id == events.c.study_id, jobs.c.number == events.c.job))
-        .outerjoin(
-            decisions,
-            and_(
-                decisions.c.study_id == events.c.study_id,
-                decisions.c.number == jobs.c.decision,
-            ),
-        )
-        .where(events.c.study_id == bindparam("study"), events.c.sequence > bindparam("after"))
-        .order_by(events.c.sequence)
-    )
-
-
-_EVENTS: Select[Any] = _events()
-_MEASURED = schema.measurements.c
-_MEASUREMENTS: Select[Any] = (
-    select(
-        _MEASURED.sequence,
-        _MEASURED.params,
-        _MEASURED.function,
-        _MEASURED.value,
-        _MEASURED.sem,
-        schema.jobs.c.number.label("job"),
-    )
-    .outerjoin(schema.jobs, schema.jobs.c.id == _MEASURED.job_id)
-    .where(
-        _MEASURED.study_id == bindparam("study"),
-        _MEASURED.sequence > bindparam("after"),
-        _MEASURED.used,
-    )
-    .order_by(_MEASURED.id)
-)
+def _decision(row: Row[Any]) -> Decision:
+    return Decision(row.job, row.update_kind, row.stage_seconds, tuple(row.warnings))

@@ -1,30 +1,28 @@
 """A study: an optimiser whose every step is committed to storage before the call returns."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, final, overload
+from collections.abc import Callable
+from typing import Literal, final, overload
 
 from calamint.acquire import Acquisition
-from calamint.checks import check_integer, did_you_mean
-from calamint.decide import Clock, Rationality, Recommendation, Settings, Value, parse_seconds
-from calamint.errors import ProblemError, ResultError
+from calamint.checks import check_integer
+from calamint.decide import Clock, Rationality, Recommendation, Settings
+from calamint.errors import ProblemError
 from calamint.model import Model
-from calamint.problem import Problem, Task
+from calamint.problem import Problem
 from calamint.run.ask import Request, check_lease, next_job
-from calamint.run.changes import change_problem
 from calamint.run.create import open_study, settings_among
+from calamint.run.edit import StudyEditor
 from calamint.run.execute import Executor, Tasks
-from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
+from calamint.run.jobs import Job
 from calamint.run.loop import LEASE, Loop
 from calamint.run.progress import Observed, RunEvent, RunReport, Watcher
-from calamint.run.read_table import Extra, Imported, rows_to_add
-from calamint.run.store import MEMORY, Database, Store, Turn
+from calamint.run.store import MEMORY, Database, Turn
 from calamint.run.studies import check_study_name, find_study, stored_problem
-from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
-from calamint.run.view import StudyView, time_of
+from calamint.run.view import time_of
 
 
 @final
-class Study(StudyView):
+class Study(StudyEditor):
     """An optimiser whose every step is committed to storage before the call returns.
 
     A study that exists is resumed with its stored settings; any setting passed here must equal the
@@ -69,7 +67,6 @@ class Study(StudyView):
         database = storage if isinstance(storage, Database) else Database(storage)
         row, problem, settings = open_study(database, name, problem, wanted, given, time_of(clock))
         super().__init__(database, row, problem, settings, clock)
-        self._store = Store(database, row.id, settings, self.now, self._replica.lease_clock)
         self._turn = Turn(database, row.id, self._replica.lease_clock)
         self._loop: Loop | None = None
 
@@ -157,12 +154,6 @@ class Study(StudyView):
         """Jobs for all free capacity."""
         return list(iter(lambda: self.ask(lease=lease), None))
 
-    def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
-        """Queue a job; queued jobs run before suggested ones. Returns its number."""
-        if not isinstance(task, str) or task not in self.problem.tasks:
-            raise ProblemError(f"task is {task!r}: {did_you_mean(str(task), self.problem.tasks)}")
-        return self._store.enqueue(task, self.problem.space.validate(params))
-
     def run(
         self,
         tasks: Tasks = None,
@@ -222,173 +213,6 @@ class Study(StudyView):
         """Have a run of this study, in this process, start no more jobs."""
         if self._loop is not None:
             self._loop.is_stopped = True
-
-    # -- telling ------------------------------------------------------------------------------
-
-    def tell(
-        self,
-        job: Job | int,
-        values: Mapping[str, Value],
-        seconds: float | None = None,
-        params: Mapping[str, Any] | None = None,
-        more: bool = False,
-    ) -> bool:
-        """Report what a job measured; the result is durable when this returns.
-
-        Args:
-            job: What `ask` returned, or its number.
-            values: A number for each function, or (value, standard error); True or False for a
-                binary constraint. Omit functions that were not measured. NaN, infinity or None
-                marks the job as failed; its other values are kept.
-            seconds: How long the job ran; the time since it was asked for by default.
-            params: Parameters that were not exactly as suggested, as they really were.
-            more: The functions that are left out will follow, by `complete`: until then they are
-                pending. The resources are free.
-
-        Returns:
-            False if the job had already ended, by another attempt or because it was cancelled; the
-            result is then stored but not used.
-
-        Raises:
-            ResultError: If the values cannot be read, or this attempt was already reported.
-        """
-        number, attempt, task = self._resolve(job)
-        measured, failed = parse_measurements(self.problem, values, task.measures)
-        duration = parse_seconds(seconds)
-        used = self._replica.moved(number, params)
-        waits = more and not failed and len(measured) < len(task.measures)
-        again = task.failures == "retry"
-        return self._store.tell(number, attempt, measured, failed, duration, again, used, waits)
-
-    def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
-        """Report that a job ended without a result.
-
-        "crashed" or "timeout" may be the input's fault: see `Task(failures=...)`. "lost" and
-        "infrastructure" are not: the job is tried again, and held for `release` if that happens
-        too often in a row. One whose result was "refused", as it cannot be read, is run again.
-        """
-        if cause not in CAUSES:
-            raise ResultError(f"cause is {cause!r}: {did_you_mean(str(cause), CAUSES)}")
-        number, attempt, task = self._resolve(job)
-        self._store.fail(number, attempt, str(reason), cause, task.failures == "retry")
-
-    def release(self, job: Job | int) -> None:
-        """Try a job again that is held, because its attempts were lost too often in a row."""
-        self._store.release(self._resolve(job)[0])
-
-    def _resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
-        try:
-            return self._replica.resolve(job)  # without the lock: a decision may take its time
-        except ResultError:
-            return self.replica().resolve(job)
-
-    def cancel(self, job: Job | int) -> None:
-        """Cancel a job and free its resources; of one that was told in part, expect no more."""
-        number, attempt, _ = self._resolve(job)
-        self._store.cancel(number, attempt)
-
-    def renew(self, jobs: Iterable[Job], lease: float) -> list[Job]:
-        """Renew the leases of jobs, for `lease` seconds from now.
-
-        Returns:
-            Jobs whose lease could not be renewed: they have ended, or were given to others.
-        """
-        check_lease(lease)
-        by_attempt = {(self._resolve(job)[0], job.attempt): job for job in listed_jobs(jobs)}
-        lost = self._store.renew(list(by_attempt), lease) if by_attempt else []
-        return [by_attempt[attempt] for attempt in lost]
-
-    def reap(self, alive: Iterable[Job] = ()) -> int:
-        """Release leased jobs whose lease has expired or whose owner is dead, as `ask` does by
-        itself. Returns how many there were; those in `alive` are not."""
-        return self._store.reap({(job.number, job.attempt) for job in alive})
-
-    def add(self, params: Mapping[str, Any], values: Mapping[str, Value]) -> None:
-        """Add existing measurements of some or all functions at one input."""
-        self.add_all([(params, values)])
-
-    def add_all(self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]) -> None:
-        """Add many existing measurements; if one is invalid, none is added."""
-        self._store.add([(*row, {}) for row in parse_rows(self.problem, rows)])
-
-    def add_table(self, table: Any, extra: Extra = "refuse", again: bool = False) -> Imported:
-        """Add measurements from a CSV, Excel or JSON file, a DataFrame or a list of dicts.
-
-        There is a column for every parameter and for the functions that were measured;
-        `latency_sem` is the standard error of `latency`. If one row is invalid, none is added.
-
-        Args:
-            table: A path, a DataFrame or a list of dicts.
-            extra: What to do with other columns: "refuse", "ignore" or keep them as "notes".
-            again: Add rows that the study has already, as measurements that were repeated.
-
-        Returns:
-            How many rows were added, and skipped because the study had them already.
-        """
-        rows, report = rows_to_add(self.problem, table, extra, () if again else self.history)
-        self._store.add(rows)
-        return report
-
-    # -- correcting ---------------------------------------------------------------------------
-
-    def amend(
-        self,
-        job: Job | int,
-        values: Mapping[str, Value] | None = None,
-        params: Mapping[str, Any] | None = None,
-        reason: str = "",
-    ) -> None:
-        """Replace values that were told, or the input at which they were measured.
-
-        It is as if the new ones had been told at once. What was told before is kept in the storage,
-        with who amended it, when and why; `restore` takes that back.
-
-        Args:
-            job: What `ask` returned, or its number.
-            values: The right values of functions that were told; others stay as they are.
-            params: Parameters that were others than suggested, or than told.
-            reason: Why, in words.
-        """
-        number, _, task = self._resolve(job)
-        if values is None and params is None:
-            raise ResultError("nothing to amend: give values, params or both.")
-        measured = {} if values is None else parse_numbers(self.problem, values, task)
-        used = self._replica.moved(number, params)
-        self._store.corrections.amend(number, measured, used, str(reason))
-
-    def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
-        """Tell values that arrive later, of functions that were left out or failed.
-
-        Args:
-            job: What `ask` returned, or its number.
-            values: As for `tell`.
-            more: Others will follow.
-        """
-        number, _, task = self._resolve(job)
-        measured = parse_numbers(self.problem, values, task)
-        self._store.corrections.complete(number, measured, more, task.measures)
-
-    def withdraw(self, job: Job | int, reason: str) -> None:
-        """Take back a result or a failure, with all that it taught; the job does not count as an
-        evaluation any more. `restore` takes that back."""
-        self._store.corrections.withdraw(self._resolve(job)[0], str(reason))
-
-    def forgive(self, job: Job | int) -> None:
-        """Take back a failure that was not the input's fault, with what it taught, but not what
-        else was measured; the job does not count as an evaluation any more."""
-        self._store.corrections.forgive(self._resolve(job)[0])
-
-    def restore(self, job: Job | int) -> None:
-        """Take back all corrections of a job: its result is what was first told."""
-        self._store.corrections.restore(self._resolve(job)[0])
-
-    # -- changing -----------------------------------------------------------------------------
-
-    def change(self, problem: Problem) -> list[str]:
-        """Extend the problem: new tasks or resources, more capacity, other costs, wider bounds.
-        Returns what changed, which is also recorded."""
-        with self._lock:
-            return change_problem(self._store, self.replica(), self.settings.applied(problem))
 
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"

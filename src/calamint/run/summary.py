@@ -7,7 +7,7 @@ from typing import final
 from sqlalchemy import func, select
 
 from calamint.decide import Recommendation
-from calamint.run.store import Database, last_recommendation, schema
+from calamint.run.store import Database, last_recommendation, paused, schema
 from calamint.run.studies import find_study
 
 
@@ -20,6 +20,7 @@ class Summary:
         name: The name of the study.
         evaluations: The number of finished jobs by task, failed ones included.
         states: The number of jobs by state.
+        paused: Tasks and resources that are paused.
         decision_seconds: How long all decisions took.
         warnings: For every decision that something went wrong with, its job and what was last.
         recommendation: The last answer of `recommend`, if there was one.
@@ -29,6 +30,7 @@ class Summary:
     name: str
     evaluations: dict[str, int]
     states: dict[str, int]
+    paused: list[str]
     decision_seconds: float
     warnings: list[tuple[int, str]]
     recommendation: Recommendation | None
@@ -66,6 +68,7 @@ def summarise(database: Database, name: str | None) -> Summary:
                 *("failed", "cancelled", "withdrawn"),
             )
         },
+        [name for _, name in sorted(paused(database, study.id))],
         sum(float(row.stage_seconds["total"]) for row in made),
         [(row.number, row.warnings[-1]) for row in made if row.warnings],
         None if last is None else last[0],

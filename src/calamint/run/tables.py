@@ -1,7 +1,7 @@
 """Measurements as tables to write: rows of parameters and values, CSV files, pandas."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -55,10 +55,23 @@ def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]
 
 
 def parse_measurements(
-    problem: Problem, values: Mapping[str, Value], expected: Iterable[str]
+    problem: Problem,
+    values: Mapping[str, Value],
+    expected: Iterable[str],
+    dropped: Collection[str] = (),
 ) -> tuple[Measured, dict[str, str]]:
-    """Values and standard errors as they are stored, and what is not a number."""
-    read, broken = read_values(values, expected, problem.binary)
+    """Values and standard errors as they are stored, and what is not a number.
+
+    dropped  functions that the problem had: their values are kept, for it may have them again
+    """
+    current, former = values, {}
+    if dropped and isinstance(values, Mapping):
+        current = {name: value for name, value in values.items() if name not in dropped}
+        former = {name: value for name, value in values.items() if name in dropped}
+    read, broken = read_values(current, expected, problem.binary)
+    if former:
+        outcomes = [name for name, value in former.items() if isinstance(value, bool)]
+        read |= read_values(former, dropped, outcomes)[0]
     measured = {}
     for name, (value, _) in read.items():
         given = values[name]
@@ -79,7 +92,9 @@ def parse_numbers(problem: Problem, values: Mapping[str, Value], task: Task) -> 
 
 
 def parse_rows(
-    problem: Problem, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]]
+    problem: Problem,
+    rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]],
+    outside: bool = False,
 ) -> list[tuple[Params, Measured]]:
     """Parameters and values from elsewhere; if one row is refused, all are."""
     try:
@@ -90,7 +105,7 @@ def parse_rows(
     for index, (params, values) in enumerate(given, start=1):
         where = f"row {index}: " if len(given) > 1 else ""
         try:
-            accepted = problem.space.validate(params)
+            accepted = problem.space.validate(params, outside)
             measured, broken = parse_measurements(problem, values, problem.measured)
         except ProblemError as error:
             raise type(error)(f"{where}{error}") from None

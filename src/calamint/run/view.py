@@ -26,8 +26,12 @@ from calamint.run.replay import Replica
 from calamint.run.store import (
     Database,
     LeaseClock,
+    Pausable,
+    ProblemChange,
     job_records,
     open_attempts,
+    paused,
+    problem_changes,
     standard_errors,
 )
 from calamint.run.studies import find_study, stored_problem
@@ -94,6 +98,8 @@ class StudyView:
         others = [f"{count} {state}" for state, count in summary.states.items() if count]
         if others:
             found["jobs"] = ", ".join(others)
+        if summary.paused:
+            found["paused"] = ", ".join(summary.paused)
         if summary.recommendation is not None:
             count = summary.results_since
             since = f" ({count} result{'s' * (count != 1)} since)" if count else ""
@@ -149,6 +155,19 @@ class StudyView:
     def jobs(self) -> list[JobRecord]:
         """All jobs, with their states and what they measured."""
         return job_records(self.database, self._replica.study)
+
+    @property
+    def changes(self) -> list[ProblemChange]:
+        """All changes of the problem, oldest first: what, who, when and why."""
+        return problem_changes(self.database, self._replica.study)
+
+    @property
+    def paused(self) -> dict[Pausable, list[str]]:
+        """Tasks and resources that are paused."""
+        found: dict[Pausable, list[str]] = {"task": [], "resource": []}
+        for kind, name in sorted(paused(self.database, self._replica.study)):
+            found[kind].append(name)
+        return found
 
     def standard_errors(self, number: int) -> dict[str, float]:
         """Those that a job was told with, by function."""

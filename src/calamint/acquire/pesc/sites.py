@@ -4,7 +4,7 @@ Hernández-Lobato et al. (2016) take the inputs at which the objective was measu
 few, the conditioning is weak, and weaker for the objective than for the constraints, so that tasks
 would be valued wrongly. By default inputs of all measurements count, and witness points join them:
 other solutions, and points that fill space. Two factors that say the same would count twice, so
-points keep their distance.
+points keep their distance. Measurements outside of the bounds, where x* cannot be, carry no factor.
 
 | paper | code | shape | meaning |
 |---|---|---|---|
@@ -13,6 +13,7 @@ points keep their distance.
 | | `witnesses` | (W, D) | points where nothing was measured |
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy.special import log_ndtr
 from calamint.acquire.candidates import space_filling
 from calamint.acquire.pesc.factors import Limits, psi
 from calamint.arrays import Array, Index
-from calamint.model import Surrogate, feasibility
+from calamint.model import FunctionPosterior, Surrogate, feasibility
 
 SiteChoice = Literal["paper", "union", "witness"]
 
@@ -50,8 +51,7 @@ def site_points(
         if choice == "paper"
         else [function.posterior for function in surrogate.functions.values()]
     )
-    none = np.empty((0, solutions.shape[1]))
-    measured = np.vstack([none, *(posterior.inputs for posterior in posteriors)])
+    measured = _measured_inside(surrogate, posteriors)
     if choice == "paper":
         return _spaced(surrogate, measured, 1e-6, len(measured))
     measured = _nearest(surrogate, _distinct(measured), solutions)
@@ -69,14 +69,21 @@ def site_points(
 
 def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> Array:
     """The site points (S, D), and inputs measured since that are far from them, behind them."""
-    none = np.empty((0, points.shape[1]))
     earlier = np.vstack([points, *(f.posterior.inputs for f in before.functions.values())])
-    now = [function.posterior.inputs for function in surrogate.functions.values()]
-    new = np.unique(np.vstack([none, *now]), axis=0)
+    now = [function.posterior for function in surrogate.functions.values()]
+    new = np.unique(_measured_inside(surrogate, now), axis=0)
     if len(earlier):
         new = new[_distances(surrogate, new, earlier).min(axis=1) > _MEASURED_SPACING]
     most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
     return np.vstack([points, _spaced(surrogate, new, _MEASURED_SPACING, most)])
+
+
+def _measured_inside(surrogate: Surrogate, posteriors: Iterable[FunctionPosterior]) -> Array:
+    """(N, D) where something was measured, within the bounds."""
+    space = surrogate.problem.space
+    none = np.empty((0, space.dimension))
+    measured = np.vstack([none, *(posterior.inputs for posterior in posteriors)])
+    return measured[space.contains(measured)]
 
 
 def distinct_places(surrogate: Surrogate, solutions: Array) -> int:

@@ -1,9 +1,16 @@
 """Where studies are stored: a database, its tables, and transactions on one study."""
 
-from calamint.run.store import schema
+from calamint.run.store import log, schema
 from calamint.run.store.corrections import CORRECTIONS
 from calamint.run.store.database import MEMORY, Database
 from calamint.run.store.liveness import LeaseClock, boot_seconds, is_dead, owner
+from calamint.run.store.problem_changes import (
+    Pausable,
+    ProblemChange,
+    paused,
+    problem_changes,
+    write_problem,
+)
 from calamint.run.store.records import (
     job_records,
     last_recommendation,
@@ -12,7 +19,7 @@ from calamint.run.store.records import (
 )
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
-from calamint.run.store.store import Store, write_problem
+from calamint.run.store.store import Store
 from calamint.run.store.turns import DECIDING_LEASE, Turn
 
 __all__ = [
@@ -23,14 +30,19 @@ __all__ = [
     "Database",
     "LeaseClock",
     "Measured",
+    "Pausable",
+    "ProblemChange",
     "Store",
     "Turn",
     "boot_seconds",
     "is_dead",
     "job_records",
     "last_recommendation",
+    "log",
     "open_attempts",
     "owner",
+    "paused",
+    "problem_changes",
     "schema",
     "standard_errors",
     "write_problem",

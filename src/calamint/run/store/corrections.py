@@ -4,7 +4,6 @@ Every correction is an event that is kept: when, by whom and why. The rows of `m
 are `used` are what is believed now; those that were replaced stay, unused.
 """
 
-import getpass
 from collections.abc import Mapping
 from typing import Any, Literal, final
 
@@ -13,7 +12,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from calamint.errors import ResultError
 from calamint.run.store import schema
 from calamint.run.store.database import Database
-from calamint.run.store.rows import Measured, Rows, words
+from calamint.run.store.rows import Measured, Rows, user, words
 
 Correction = Literal["amended", "completed", "withdrawn", "forgiven", "restored"]
 CORRECTIONS: tuple[Correction, ...] = (
@@ -123,7 +122,7 @@ class Corrections:
         reason: str,
         detail: Mapping[str, Any],
     ) -> int:
-        said = {**detail, "by": _user(), "reason": words(reason)}
+        said = {**detail, "by": user(), "reason": words(reason)}
         # What was learnt with the old values is no start for what is learnt with the new ones.
         self._rows.update_study(connection, state=None)
         return self._rows.event(connection, kind, job.number, None, said)
@@ -200,10 +199,3 @@ class Corrections:
 def _broken(ended: Row[Any] | None) -> list[str]:
     """Functions that were told to have failed, by the event with which a job ended."""
     return list(ended.detail["broken"]) if ended is not None and ended.kind == "told" else []
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container need not have names of users
-        return ""

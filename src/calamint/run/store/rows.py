@@ -1,5 +1,6 @@
 """Reading and writing the rows of one study, inside a transaction that the caller holds."""
 
+import getpass
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
@@ -213,6 +214,14 @@ class Rows:
         """Take the next `count` sequence numbers; the last of them."""
         taken = {"study": self.study_id, "count": count}
         return int(connection.execute(_TAKE_SEQUENCE, taken).scalar_one())
+
+
+def user() -> str:
+    """Who runs this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container need not have names of users
+        return ""
 
 
 def words(reason: str) -> str:

@@ -15,6 +15,7 @@
 | closed | an attempt ended whose job had ended before |
 | added | measurements from elsewhere |
 | changed | the problem was changed |
+| paused, resumed | a task or a resource was |
 
 Capacity belongs to attempts, not to jobs: while an attempt is open, it has its resources.
 """
@@ -23,17 +24,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, final
 
-from sqlalchemy import Connection, Row, delete, insert
+from sqlalchemy import Connection, Row, insert
 
 from calamint.decide import Suggestion
 from calamint.errors import ResultError
-from calamint.problem import Problem
 from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
 from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
 from calamint.run.store.leases import expired_attempts, renew
 from calamint.run.store.liveness import LeaseClock
+from calamint.run.store.problem_changes import ProblemChanges
 from calamint.run.store.rows import Measured, Rows, words
 
 if TYPE_CHECKING:  # reading a study's tables must not load the models
@@ -43,35 +44,6 @@ if TYPE_CHECKING:  # reading a study's tables must not load the models
 # Seconds between attempts, however often a job failed.
 LONGEST_PAUSE = 600.0
 _NOT_THE_INPUT = ("lost", "infrastructure")
-
-
-def write_problem(connection: Connection, study: int, problem: Problem) -> None:
-    """Tasks and resources as tables that a person can read."""
-    for table in (schema.tasks, schema.resources):
-        connection.execute(delete(table).where(table.c.study_id == study))
-    content = problem.to_content()
-    connection.execute(
-        insert(schema.tasks),
-        [
-            {
-                "study_id": study,
-                "name": name,
-                "measures": entry["measures"],
-                "runs_on": entry["runs_on"],
-                "cost": str(entry.get("cost", 1.0)),
-                "command": entry.get("command"),
-                "failures": entry.get("failures", "model"),
-            }
-            for name, entry in content["tasks"].items()
-        ],
-    )
-    connection.execute(
-        insert(schema.resources),
-        [
-            {"study_id": study, "name": name, "capacity": capacity}
-            for name, capacity in problem.resources.items()
-        ],
-    )
 
 
 @final
@@ -95,6 +67,7 @@ class Store:
         self.retries, self.pause = settings.retries, settings.pause
         self._rows = Rows(study, now, clock)
         self.corrections = Corrections(database, self._rows)
+        self.changes = ProblemChanges(database, self._rows)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -289,18 +262,6 @@ class Store:
         """How far the study is: sequence, revision and problem."""
         with self.database.read() as connection:
             return self._rows.study(connection)
-
-    def change(self, problem: Problem, revision: int, changes: Sequence[str]) -> int | None:
-        """Another problem: its revision, or None if others changed it since `revision`."""
-        with self.database.write() as connection:
-            if self._rows.revision(connection) != revision:
-                return None
-            self._rows.update_study(
-                connection, problem=problem.to_content(), revision=revision + 1, state=None
-            )
-            write_problem(connection, self.study, problem)
-            self._rows.event(connection, "changed", detail=list(changes))
-            return revision + 1
 
     def save_recommendation(self, found: "Recommendation", kind: str, sequence: int) -> None:
         with self.database.write() as connection:

@@ -1,12 +1,13 @@
 """The program that commands are added to, and what they share: options, and opening a study."""
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from calamint import run
-from calamint.errors import SchemaError
+from calamint.errors import ProblemError, SchemaError
 from calamint.show.cli.output import Format
 
 # What a script can tell by the exit code; 2 is a wrong command line.
@@ -72,6 +73,17 @@ def read_study(storage: str, name: str | None, trust: bool) -> "run.StudyView":
         return run.StudyView.of(storage, name, trust=trust)
     except SchemaError:
         return open_study(storage, name, trust)
+
+
+def confirmed(question: str, yes: bool) -> None:
+    """Ask, unless the answer is given; without a yes nothing is done."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ProblemError("nobody can be asked: write --yes. Nothing was changed.")
+    if not typer.confirm(question):
+        typer.echo("Nothing was changed.")
+        raise typer.Exit(FAILED)
 
 
 def open_study(storage: str, name: str | None, trust: bool) -> "run.Study":

@@ -79,6 +79,10 @@ def _taken(study: "run.Study") -> str:
         f"{resource} is taken by job {' and job '.join(map(str, numbers))}"
         for resource, numbers in study.occupied().items()
     ]
+    paused = [f"{kind} {name} is paused" for kind, each in study.paused.items() for name in each]
+    if paused:
+        resume = "Resume it" if len(paused) == 1 else "Resume them"
+        return f"{'; '.join([*taken, *paused])}. {resume}, or tell, fail or cancel a job first."
     return f"{'; '.join(taken) or 'jobs wait to be tried again'}. Tell, fail or cancel a job first."
 
 

@@ -5,15 +5,25 @@ import sys
 import typer
 
 from calamint.errors import CalamintError, StorageError
-from calamint.show.cli import ask_tell, correct, doctor, export_import, recommend, run, status
+from calamint.show.cli import (
+    ask_tell,
+    change,
+    correct,
+    doctor,
+    export_import,
+    recommend,
+    run,
+    status,
+)
 from calamint.show.cli.app import FAILED, STORAGE, app
 
 # Importing them adds their commands.
-COMMANDS = (run, status, ask_tell, correct, recommend, export_import, doctor)
+COMMANDS = (run, status, ask_tell, correct, change, recommend, export_import, doctor)
 _ORDER = (
     *("init", "run", "status", "recommend"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
+    *("change", "changes", "pause", "resume"),
     *("jobs", "history", "predict", "gains", "export", "import", "studies", "doctor"),
 )
 app.registered_commands.sort(

@@ -42,6 +42,7 @@ def status(storage: Storage = DEFAULT, name: Name = None, format: As = Format.ta
         "evaluations": sum(found.evaluations.values()),
         "ended": found.evaluations,
         **found.states,
+        "paused": found.paused or None,
         "decision_seconds": round(found.decision_seconds, 3),
         "decisions_with_warnings": len(warnings),
         "last_warning": last,
