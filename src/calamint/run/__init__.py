@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.run.execute import Executor, JobResult, Local, Simulated, check_tasks
+    from calamint.run.execute import Executor, InProcess, JobResult, Local, Simulated, check_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
@@ -23,6 +23,7 @@ __all__ = [
     "Database",
     "Executor",
     "Imported",
+    "InProcess",
     "Job",
     "JobRecord",
     "JobResult",
@@ -50,7 +51,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "execute": ("Executor", "JobResult", "Local", "Simulated", "check_tasks"),
+        "execute": ("Executor", "InProcess", "JobResult", "Local", "Simulated", "check_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "plausible": ("far_outside",),
         "progress": ("Progress", "RunEvent", "RunReport", "Watcher"),

@@ -1,4 +1,4 @@
-"""Running jobs: each in a process of its own, or on a virtual clock."""
+"""Running jobs: in worker processes, in this one, or on a virtual clock."""
 
 from calamint.run.execute.base import (
     Executor,
@@ -8,11 +8,13 @@ from calamint.run.execute.base import (
     check_tasks,
     parse_tasks,
 )
+from calamint.run.execute.in_process import InProcess
 from calamint.run.execute.local import Local
 from calamint.run.execute.simulated import Simulated
 
 __all__ = [
     "Executor",
+    "InProcess",
     "JobResult",
     "Local",
     "Simulated",

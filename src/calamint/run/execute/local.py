@@ -1,4 +1,4 @@
-"""Run jobs on this machine, each in its own process."""
+"""Run jobs on this machine, in processes of their own."""
 
 import itertools
 import json
@@ -15,22 +15,31 @@ from calamint.checks import did_you_mean, finite
 from calamint.errors import ProblemError, StorageError, TaskError
 from calamint.run.execute.base import Executor, JobResult, SpooledResult, TaskFunction
 from calamint.run.execute.command import Command, check_command, command_payload
-from calamint.run.execute.process import TERMINATION_SECONDS, JobProcess
+from calamint.run.execute.pool import TERMINATION_SECONDS, WorkerPool
+from calamint.run.execute.process import JobProcess
 from calamint.run.jobs import Job
 
 
 @final
 class Local(Executor):
-    """Runs every job in its own process on this machine.
+    """Runs jobs in worker processes on this machine.
+
+    A job that crashes, hangs or is killed takes its process with it, and nothing else.
 
     Args:
         timeout: The time limit of a job in seconds, or a dict of limits by task; None for no limit.
         folder: Where the output of jobs is kept, in a folder for each; by default next to the
             SQLite file, or a temporary folder for a study in memory.
+        reuse: Keep a process for the next job, so that modules and data that a function loads are
+            loaded once. A process in which a job left threads or processes behind is not kept.
+            With False, every job has a new process; programs always do.
     """
 
     def __init__(
-        self, timeout: float | Mapping[str, float] | None = None, folder: str | Path | None = None
+        self,
+        timeout: float | Mapping[str, float] | None = None,
+        folder: str | Path | None = None,
+        reuse: bool = True,
     ) -> None:
         for value in timeout.values() if isinstance(timeout, Mapping) else [timeout]:
             number = finite(value)
@@ -38,7 +47,9 @@ class Local(Executor):
                 raise ProblemError(f"timeout is {timeout!r}: write a positive number of seconds.")
         if folder is not None and not isinstance(folder, str | Path):
             raise ProblemError(f"folder is {folder!r}: write a path.")
-        self.timeout, self._folder = timeout, folder
+        if not isinstance(reuse, bool):
+            raise ProblemError(f"reuse is {reuse!r}: write True or False.")
+        self.timeout, self._folder, self.reuse = timeout, folder, reuse
 
     def prepare(
         self,
@@ -53,6 +64,7 @@ class Local(Executor):
         # Results of an earlier run must not reach this one.
         self._finished: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
         self._running: dict[tuple[int, int], JobProcess] = {}
+        self._pool = WorkerPool()
         for task in self.timeout if isinstance(self.timeout, Mapping) else ():
             if task not in functions:
                 raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), functions)}")
@@ -87,12 +99,14 @@ class Local(Executor):
             "result": str(folder / f"result-{self._study}-{job.number}-{job.attempt}.json"),
         }
         function = self.functions[job.task]
+        pool = None
         if isinstance(function, Command):
             payload |= command_payload(function, job, folder)
         else:
             payload["function"] = self._pickled[job.task]
+            pool = self._pool if self.reuse else None
         try:
-            process = JobProcess(job, payload, folder, timeout, self._finished)
+            process = JobProcess(job, payload, folder, timeout, self._finished, pool)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -149,3 +163,4 @@ class Local(Executor):
             process.stop("it was cancelled")
         for process in self._running.values():
             process.thread.join(timeout=2 * TERMINATION_SECONDS)  # asked to end, then killed
+        self._pool.close()

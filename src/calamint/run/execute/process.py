@@ -1,16 +1,14 @@
-"""The process of one job: started, listened to, ended when it times out or is cancelled."""
+"""One job in a worker process: listened to, ended when it times out or is cancelled."""
 
 import errno
 import json
 import logging
 import os
-import pickle
 import queue
 import secrets
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -19,23 +17,21 @@ from pathlib import Path
 from typing import Any, final
 
 from calamint.run.execute.base import JobResult
-from calamint.run.execute.worker import MARK, descendants, kill, kill_marked
+from calamint.run.execute.pool import TERMINATION_SECONDS, WorkerPool, WorkerProcess
+from calamint.run.execute.worker import descendants, kill, kill_marked
 from calamint.run.jobs import Job
 
 LOG = logging.getLogger("calamint")
-# How long a process that is told to stop may take to do so.
-TERMINATION_SECONDS = 2.0
 # Bytes of a result, and of each of a job's outputs; what is beyond is cut out of the middle.
 LONGEST_RESULT = 1_000_000
 LONGEST_OUTPUT = 1_000_000
 _TAIL = 100_000
 _LOOK = 0.25
-_WORKER = Path(__file__).with_name("worker.py")
 
 
 @final
 class JobProcess:
-    """A worker with the thread that listens to it.
+    """A job in a worker, with the thread that listens to it.
 
     Raises:
         OSError: If it cannot be started.
@@ -48,7 +44,9 @@ class JobProcess:
         folder: Path,
         limit: float | None,
         ended: "queue.SimpleQueue[JobResult]",
+        pool: WorkerPool | None,
     ) -> None:
+        """pool: where to take a worker from and to leave it; without one, it has its own."""
         self.job, self.folder, self.limit, self.ended = job, folder, limit, ended
         self.result = Path(payload["result"])
         self.command = "argv" in payload
@@ -57,28 +55,23 @@ class JobProcess:
         self.mark = secrets.token_hex(8)
         self.outputs = {name: _Output(folder / f"{name}.txt") for name in ("stdout", "stderr")}
         self.began = time.monotonic()
-        answer, pipe = os.pipe()
+        self._pool, self._over, self._lock = pool, False, threading.Lock()
+        pipes = [os.pipe() for _ in range(3)]
+        theirs = [write for _, write in pipes]
+        self._streams = [os.fdopen(read, "rb", buffering=0) for read, _ in pipes]
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", str(_WORKER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, MARK: self.mark},
-                pass_fds=(pipe,),
-                start_new_session=True,
-            )
+            worker = None if pool is None else pool.take()
+            self.worker = WorkerProcess(theirs) if worker is None else worker
+            self.process = self.worker.process
+            told = {"mark": self.mark, "reuse": pool is not None}
+            self.worker.send({**payload, **told}, theirs)
         except BaseException:
-            os.close(answer)
+            for stream in self._streams:
+                stream.close()
             raise
         finally:
-            os.close(pipe)
-        self._answer = os.fdopen(answer, "rb", buffering=0)
-        assert self.process.stdin is not None
-        data = pickle.dumps({**payload, "pipe": pipe})
-        with suppress(BrokenPipeError):
-            self.process.stdin.write(len(data).to_bytes(8, "big") + data)
-            self.process.stdin.flush()
+            for write in theirs:
+                os.close(write)
         self.thread = threading.Thread(target=self._listen, daemon=True)
         try:
             self.thread.start()
@@ -88,9 +81,11 @@ class JobProcess:
             raise OSError(errno.EAGAIN, str(error)) from error
 
     def stop(self, reason: str) -> None:
-        if self.reason is None:
+        with self._lock:
+            if self._over or self.reason is not None:
+                return
             self.reason = reason
-            threading.Thread(target=self._kill, daemon=True).start()
+        threading.Thread(target=self._kill, daemon=True).start()
 
     def _kill(self) -> None:
         """Ask the process and all that it started to end, then end them."""
@@ -107,61 +102,71 @@ class JobProcess:
             started = {*started, *descendants(self.process.pid)}
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        for pid in (*kill(started), *kill_marked(self.mark)):
+        self._report((*kill(started), *kill_marked(self.mark, self.worker.mark)))
+
+    def _report(self, left: Iterable[int]) -> None:
+        for pid in left:
             LOG.warning("job %d left process %d behind", self.job.number, pid)
 
     def _listen(self) -> None:
+        said, stays = b"", False
         try:
             said = self._read_all()
+            stays = self._stays(said)
             outcome = self._outcome(said, time.monotonic() - self.began)
         except BaseException as error:  # whatever happens, the job has ended
-            self._kill_all()
             words = f"its result cannot be read: {type(error).__name__}: {error}"
             seconds = time.monotonic() - self.began
             outcome = JobResult(self.job, error=words, cause="infrastructure", seconds=seconds)
-        self._close()
+        if stays:
+            self._report(kill_marked(self.mark))
+        else:
+            self._kill_all()
+        self._close(stays)
         self.ended.put(outcome)
 
+    def _stays(self, said: bytes) -> bool:
+        """Whether the worker waits for another job; from now on, this one cannot be stopped."""
+        with self._lock:
+            self._over = True
+            waits = said.startswith(b"\n ") and len(said) <= LONGEST_RESULT
+            return waits and self.reason is None and self._pool is not None
+
     def _read_all(self) -> bytes:
-        """Everything that the process writes until it ends; what it sent as its result."""
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
+        """Everything that is written until the job ends; what it sent as its result."""
         said = _Result()
-        sinks: dict[Any, Any] = {
-            self.process.stdout: self.outputs["stdout"],
-            self.process.stderr: self.outputs["stderr"],
-            self._answer: said,
-        }
+        sinks = [self.outputs["stdout"], self.outputs["stderr"], said]
         with selectors.DefaultSelector() as selector:
-            for stream, sink in sinks.items():
+            for stream, sink in zip(self._streams, sinks, strict=True):
                 selector.register(stream, selectors.EVENT_READ, sink)
+            answered = False
             while selector.get_map():
                 self._look_at_the_time()
-                over = self.process.poll() is not None
+                over = answered or self.process.poll() is not None
                 ready = selector.select(0 if over else _LOOK)
                 for key, _ in ready:
                     data = os.read(key.fd, 65536)
                     key.data.write(data)
                     if not data:
                         selector.unregister(key.fileobj)
+                        answered = answered or key.data is said
                 if over and not ready:
                     break  # what it started keeps its output open, and ends now
-        while self.process.poll() is None:
+        while not said.data.startswith(b"\n ") and self.process.poll() is None:
             self._look_at_the_time()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_LOOK)
-        self._kill_all()
         return said.data
 
-    def _close(self) -> None:
-        """Leave no process and no open file behind."""
-        process = self.process
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(TERMINATION_SECONDS)
-        for stream in (process.stdin, process.stdout, process.stderr, self._answer):
+    def _close(self, stays: bool = False) -> None:
+        """Leave no process that nobody needs, and no open file."""
+        if stays and self._pool is not None:
+            self._pool.give(self.worker)
+        else:
+            self.worker.close()
+        for stream in self._streams:
             with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+                stream.close()
         for output in self.outputs.values():
             output.close()
 
@@ -175,13 +180,13 @@ class JobProcess:
     def _outcome(self, said: bytes, seconds: float) -> JobResult:
         result = _read(said) or self._read_file()
         if result is None:
-            result = {"error": self._how_it_died() + self._last_words(), "cause": "crashed"}
+            cause = "crashed" if said else "infrastructure"  # it had not begun
+            result = {"error": self._how_it_died() + self._last_words(), "cause": cause}
         if len(said) > LONGEST_RESULT:
             words = f"its result has more than {LONGEST_RESULT} bytes"
             result = {"error": words, "cause": "refused"}
         if self.reason is not None and "values" not in result:
-            cause = "timeout" if self.timed_out else None
-            result = {"error": self.reason, "cause": cause}
+            result = {"error": self.reason, "cause": "timeout" if self.timed_out else None}
         elif "error" in result and self.command:
             result["error"] += self._last_words()
         self._tidy()
@@ -190,7 +195,7 @@ class JobProcess:
             result.get("values"),
             result.get("error"),
             result.get("unloadable"),
-            seconds,
+            result.get("seconds", seconds),
             result.get("cause"),
             self.result if self.result.exists() else None,
         )

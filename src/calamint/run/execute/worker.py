@@ -1,24 +1,28 @@
-"""One evaluation in a process of its own. Run as a file: it must start fast, so it imports nothing
-of Calamint.
+"""A process that runs jobs, one after the other. Run as a file: it must start fast, so it imports
+nothing of Calamint.
 
-The payload comes on standard input, which then stays open: when it ends, the parent is gone, and
-this process and all that it started end, too. The result is written to a file, from which a later
-run can take it, and to a pipe.
+Payloads come through a socket on standard input, each with three pipes: standard output, standard
+error, and one for the result. When the socket is closed, the parent is gone, and this process and
+all that it started end, too. The result is also written to a file, from which a later run can take
+it.
 """
 
 import errno
 import json
 import os
 import pickle
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Literal
 
 # By this variable of its environment every process that a job started can be found again.
 MARK = "CALAMINT_PROCESS"
@@ -31,15 +35,54 @@ _NO_PROGRAM = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.ENO
 _LONGEST_LINE = 1_000_000
 
 
+# Functions by what they were sent as: what their modules loaded is there for the next job.
+_LOADED: dict[bytes, Callable[[Any], Any]] = {}
+
+
 def main() -> None:
-    control = os.fdopen(os.dup(0), "rb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    size = int.from_bytes(_exactly(control, 8), "big")
-    payload = pickle.loads(_exactly(control, size))
-    os.set_inheritable(payload["pipe"], False)
+    control = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
     _adopt_orphans()
-    threading.Thread(target=_die_with_parent, args=(control,), daemon=True).start()
+    own = os.environ.get(MARK, "")
+    threading.Thread(target=_die_with_parent, args=(control, own), daemon=True).start()
+    while (received := _receive(control)) is not None:
+        if not _run(*received, nothing):
+            break
+    os._exit(0)  # threads that were left behind must not keep it
+
+
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next payload with its pipes; None if there is no parent any more."""
+    head, pipes, _, _ = socket.recv_fds(control, 8, 3)
+    if not head:
+        return None
+    size = int.from_bytes(head + _exactly(control, 8 - len(head)), "big")
+    return pickle.loads(_exactly(control, size)), pipes
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        more = control.recv(min(size - len(data), 1 << 20))
+        if not more:
+            raise SystemExit("the parent is gone")
+        data += more
+    return bytes(data)
+
+
+def _run(payload: dict[str, Any], pipes: list[int], nothing: int) -> bool:
+    """Run one job, and tell its result; whether this process can be used for another."""
+    *outputs, answer = pipes
+    os.set_inheritable(answer, False)
+    for number, pipe in zip((1, 2), outputs, strict=True):
+        os.dup2(pipe, number)
+        os.close(pipe)
+    with suppress(OSError):
+        os.write(answer, b"\n")  # it has begun: what happens from now on, the job has done
     sys.path[:] = payload["path"]
+    os.environ[MARK] = payload["mark"]
+    folder, variables, threads = os.getcwd(), dict(os.environ), threading.active_count()
     result = _command(payload) if "argv" in payload else _function(payload)
     text = json.dumps(result, default=_plain)
     for stream in (sys.stdout, sys.stderr):
@@ -50,26 +93,36 @@ def main() -> None:
         partial = file.with_name(f"{file.name}.partial")
         partial.write_text(text)
         partial.replace(file)
-    with suppress(OSError), os.fdopen(payload["pipe"], "w") as pipe:
-        pipe.write(text)
+    started = descendants(os.getpid())
+    kill(started)
+    again = payload["reuse"] and not started and threading.active_count() <= threads
+    again = again and _restore(folder, variables)
+    for number in (1, 2):
+        os.dup2(nothing, number)
+    with suppress(OSError), os.fdopen(answer, "w") as result_pipe:
+        # A blank before the result says that this process stays.
+        result_pipe.write(f"{' ' * again}{text}")
+    return bool(again)
+
+
+def _restore(folder: str, variables: dict[str, str]) -> bool:
+    """Leave the next job the folder and the environment that this one had."""
+    try:
+        os.chdir(folder)
+    except OSError:
+        return False
+    if dict(os.environ) != variables:
+        os.environ.clear()
+        os.environ.update(variables)
+    return True
+
+
+def _die_with_parent(control: socket.socket, mark: str) -> None:
+    ended = select.poll()
+    ended.register(control, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+    ended.poll()
     kill(descendants(os.getpid()))
-    os._exit(0)  # threads that were left behind must not keep it
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = stream.read(size - len(data))
-        if not more:
-            raise SystemExit("the parent is gone")
-        data += more
-    return data
-
-
-def _die_with_parent(control: BinaryIO) -> None:
-    control.read(1)
-    kill(descendants(os.getpid()))
-    kill_marked(os.environ.get(MARK, ""), but=os.getpid())
+    kill_marked(mark, os.environ.get(MARK, mark), but=os.getpid())
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
@@ -115,20 +168,20 @@ def kill(pids: Iterable[int]) -> list[int]:
     return left
 
 
-def kill_marked(mark: str, but: int | None = None) -> list[int]:
+def kill_marked(*marks: str, but: int | None = None) -> list[int]:
     """End all processes of a job, also those that left its process group, where /proc names them.
 
     Returns those that could not be ended.
     """
-    entry, found = f"{MARK}={mark}".encode(), []
+    entries, found = {f"{MARK}={mark}".encode() for mark in marks}, []
     try:
-        names = os.listdir("/proc") if mark else []
+        names = os.listdir("/proc")
     except OSError:
         names = []
     for pid in (int(name) for name in names if name.isdigit()):
         with suppress(OSError):  # it has ended, or belongs to somebody else
             with open(f"/proc/{pid}/environ", "rb") as file:
-                ours = entry in file.read().split(b"\0")
+                ours = not entries.isdisjoint(file.read().split(b"\0"))
             if ours and pid not in (but, os.getpid()):
                 found.append(pid)
     return kill(found)
@@ -142,33 +195,38 @@ def _plain(value: Any) -> Any:
 
 
 def _function(payload: dict[str, Any]) -> dict[str, Any]:
+    pickled = payload["function"]
     try:
-        function = pickle.loads(payload["function"])
+        function = _LOADED.get(pickled) or pickle.loads(pickled)
+        _LOADED[pickled] = function
     except BaseException as error:
-        if _of_the_machine(error):
-            return {"error": f"{type(error).__name__}: {error}", "cause": "infrastructure"}
-        return {"unloadable": f"{type(error).__name__}: {error}"}
+        words = f"{type(error).__name__}: {error}"
+        if cause_of(error) == "infrastructure":
+            return {"error": words, "cause": "infrastructure"}
+        return {"unloadable": words}
+    begin = time.perf_counter()  # what it takes to load a function is not what it costs
     try:
         values = function(payload["params"])
     except Exception as error:
         with suppress(Exception):  # standard error may be closed
             traceback.print_exc()
-        cause = "infrastructure" if _of_the_machine(error) else "crashed"
-        return {"error": f"{type(error).__name__}: {error}", "cause": cause}
+        words, seconds = f"{type(error).__name__}: {error}", time.perf_counter() - begin
+        return {"error": words, "cause": cause_of(error), "seconds": seconds}
+    seconds = time.perf_counter() - begin
     try:
         json.dumps(values, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         return {"error": f"its result cannot be read: {error}", "cause": "refused"}
-    return {"values": values}
+    return {"values": values, "seconds": seconds}
 
 
-def _of_the_machine(error: BaseException | None) -> bool:
+def cause_of(error: BaseException | None) -> Literal["crashed", "infrastructure"]:
     """Whether it, or what it came from, is about the machine and not about the input."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _MACHINE:
-            return True
+            return "infrastructure"
         error = error.__cause__ or error.__context__
-    return False
+    return "crashed"
 
 
 def _command(payload: dict[str, Any]) -> dict[str, Any]:
