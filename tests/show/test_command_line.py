@@ -96,6 +96,84 @@ def test_init_takes_the_settings(call):
     assert call("init", "problem.toml", "--rationality", "never")[0] == 1
 
 
+def test_every_setting_can_stand_in_the_spec_or_be_set(call, tmp_path):
+    """The spec first, then --set, then options."""
+    with (tmp_path / "problem.toml").open("a") as spec:
+        spec.write(
+            "[settings]\nseed = 7\ndelta = 0.1\nrationality = inf\nacquisition = 'pesc'\n"
+            "[settings.model]\nkernel = 'se'\ntransform = { cost = 'log' }\n"
+        )
+    words = ["--set", "acquisition.solutions=20", "--set", "model.samples=3", "--set", "seed=9"]
+    assert call("init", "problem.toml", *words, "--seed", 8)[0] == 0
+    settings = cm.Study.load("sqlite:///calamint.db").settings
+    assert (settings.seed, settings.delta, settings.rationality) == (8, 0.1, float("inf"))
+    assert settings.acquisition.solutions == 20
+    assert settings.model == cm.Model("se", samples=3, transform={"cost": "log"})
+    assert cm.Problem.from_toml((tmp_path / "problem.toml").read_text())  # it ignores them
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("modl.samples=3", "settings.modl is not a setting: did you mean 'model'?"),
+        ("model.smples=3", "settings.model.smples is not a setting: did you mean 'samples'?"),
+        ("acquisition.sites=papr", "did you mean 'paper'?"),
+        ("acquisition.name=psc", "did you mean 'pesc'?"),
+        ("acquisition.cells=3", "settings.acquisition.cells is not a setting"),
+        ("seed.x=3", "'seed' has no settings of its own"),
+        ("model=3", "settings.model is 3"),
+        ("delta", "is not name=value"),
+    ],
+)
+def test_a_setting_that_is_none_is_named(call, tmp_path, word, error):
+    with (tmp_path / "problem.toml").open("a") as spec:
+        spec.write("[settings]\nseed = 7\nacquisition = 'pesc'\n")
+    code, _, err = call("init", "problem.toml", "--set", word)
+    assert code == 1
+    assert error in err
+
+
+def test_a_problem_is_changed_shown_and_changed_back(call, tmp_path):
+    call("init", "problem.toml", "--seed", 2)
+    call("ask")
+    call("tell", 0, "cost=1", "load=0.5", "works=yes", "--at", "x=0.9")
+    narrow = SPEC.replace("[0.0, 1.0]", "[0.0, 0.5]").replace("load <= 1", "load <= 2")
+    (tmp_path / "narrow.toml").write_text(narrow)
+    code, out, err = call("change", "narrow.toml")
+    assert (code, "write --yes" in err) == (1, True)
+    assert "space.x.real is [0.0, 0.5], and was [0.0, 1.0]" in out
+    assert call("change", "narrow.toml", tty=True, stdin="n\n")[0] == 1
+    assert json.loads(call("changes", "-f", "json")[1]) == []
+    call("ask")
+    code, out, _ = call("change", "narrow.toml", "--yes", "--reason", "the pump is weak")
+    assert (code, "The problem is changed." in out) == (0, True)
+    (row,) = json.loads(call("changes", "-f", "json")[1])
+    assert (row["reason"], "load <= 2" in row["what"]) == ("the pump is weak", True)
+    assert "Nothing differs" in call("change", "narrow.toml")[1]
+    assert call("change", "--undo", "--yes")[0] == 0
+    assert "Nothing differs" in call("change", "problem.toml")[1]
+    assert call("change")[0] == 1
+    assert len(json.loads(call("history", "-f", "json")[1])) == 1
+
+
+def test_a_job_out_of_the_new_bounds_is_named(call, tmp_path):
+    call("init", "problem.toml")
+    call("enqueue", "measure", "x=0.9", "kind=a", "n=3")
+    (tmp_path / "narrow.toml").write_text(SPEC.replace("[0.0, 1.0]", "[0.0, 0.5]"))
+    assert "Job 0 is waiting out of the new bounds" in call("change", "narrow.toml", "--yes")[1]
+
+
+def test_what_is_paused_is_shown_and_does_not_start(call):
+    call("init", "problem.toml")
+    assert call("pause", "--task", "measure", "--reason", "lunch")[1] == "measure is paused.\n"
+    code, _, err = call("ask")
+    assert (code, "task measure is paused" in err) == (3, True)
+    assert json.loads(call("status", "-f", "json")[1])["paused"] == ["measure"]
+    assert call("resume", "--task", "measure")[0] == 0
+    assert call("ask")[0] == 0
+    assert call("pause", "--task", "mesure")[0] == 1
+
+
 def test_results_are_put_right(call):
     assert call("init", "problem.toml", "--seed", 2)[0] == 0
     call("ask")

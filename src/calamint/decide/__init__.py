@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         short,
     )
     from calamint.decide.results import Value, parse_seconds, read_values
-    from calamint.decide.settings import Rationality, Settings
+    from calamint.decide.settings import Rationality, Settings, read_settings
     from calamint.decide.simulation import Duration, SimulatedJob, duration_of, simulate
     from calamint.decide.state import FullUpdate, State
 
@@ -50,6 +50,7 @@ __all__ = [
     "free_capacity",
     "optimize",
     "parse_seconds",
+    "read_settings",
     "read_values",
     "recompute_update",
     "short",
@@ -69,7 +70,7 @@ __getattr__, __dir__ = lazy_exports(
         "queries": ("FunctionPrediction", "Prediction"),
         "records": ("REASONS", "Decision", "Recommendation", "Record", "Suggestion", "short"),
         "results": ("Value", "parse_seconds", "read_values"),
-        "settings": ("Rationality", "Settings"),
+        "settings": ("Rationality", "Settings", "read_settings"),
         "simulation": ("Duration", "SimulatedJob", "duration_of", "simulate"),
         "state": ("FullUpdate", "State"),
     },

@@ -1,7 +1,8 @@
 """How to decide: the settings that an optimiser, a study and its storage share."""
 
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, final
 
@@ -144,6 +145,37 @@ class Settings:
                 "model": _stored_model(content["model"]),
             }
         )
+
+
+def read_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a study that a `[settings]` table of a spec stands for.
+
+    The acquisition is its name, or a table of its name and its own settings; the model is a table.
+    """
+    known = [each.name for each in fields(Settings)]
+    _check_keys(table, known, "settings")
+    given = dict(table)
+    acquisition = given.get("acquisition")
+    if isinstance(acquisition, Mapping):
+        own = {key: value for key, value in acquisition.items() if key != "name"}
+        kind = type(read_acquisition(acquisition.get("name", PESC.name)))
+        _check_keys(own, list(inspect.signature(kind).parameters), "settings.acquisition")
+        given["acquisition"] = kind(**own)
+    if "model" in given:
+        model = given["model"]
+        if not isinstance(model, Mapping):
+            raise ProblemError(f"settings.model is {model!r}: write a table, {{ kernel = 'se' }}.")
+        _check_keys(model, [each.name for each in fields(Model)], "settings.model")
+        given["model"] = Model(**model)
+    if given.get("rationality") == "inf":
+        given["rationality"] = math.inf
+    return given
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for name in table:
+        if name not in known:
+            raise ProblemError(f"{where}.{name} is not a setting: {did_you_mean(name, known)}")
 
 
 def _stored_model(content: Mapping[str, Any]) -> Model:

@@ -54,6 +54,8 @@ class TaskSpec(_Spec):
 
 
 class ProblemSpec(_Spec):
+    """The settings of a study may stand beside its problem, and are none of it."""
+
     minimize: str | None = None
     maximize: str | None = None
     constraints: list[str] | None = None
@@ -61,6 +63,7 @@ class ProblemSpec(_Spec):
     space: dict[str, ParameterSpec]
     tasks: dict[str, TaskSpec] | None = None
     resources: dict[str, int] | None = None
+    settings: dict[str, Any] | None = None
 
 
 def from_toml(text: str) -> Arguments:
@@ -338,6 +341,7 @@ _FORMS = {
     "failures": "'model', 'retry' or 'ignore'",
     "space": "a table such as { width = { integer = [16, 1024] } }",
     "tasks": "a table such as { train = { measures = ['error'] } }",
+    "settings": "a table such as { seed = 1, delta = 0.01 }",
 }
 
 

@@ -1,30 +1,61 @@
-"""Reading what stands on the command line: problems, names with values."""
+"""Reading what stands on the command line: problems with settings, names with values."""
 
+import json
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from calamint import problem, run
+from calamint.decide import read_settings
 from calamint.errors import ProblemError
 
 
 def read_problem(source: str) -> "problem.Problem":
     """A problem from a TOML or JSON file, or `module:name`."""
-    if source.endswith((".toml", ".json")):
-        try:
-            text = Path(source).read_text()
-        except OSError as error:
-            raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
-        return (
-            problem.Problem.from_toml(text)
-            if source.endswith(".toml")
-            else problem.Problem.from_json(text)
-        )
-    found = import_name(source, "a spec ending in .toml or .json, or 'module:problem'")
-    if not isinstance(found, problem.Problem):
-        raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
-    return found
+    return _read_spec(source)[0]
+
+
+def read_problem_and_settings(
+    source: str, changed: Sequence[str] = ()
+) -> tuple["problem.Problem", dict[str, Any]]:
+    """The problem, and settings from the spec, of which some are `changed` by name=value."""
+    found, table = _read_spec(source)
+    if isinstance(table.get("acquisition"), str):
+        table["acquisition"] = {"name": table["acquisition"]}
+    for path, text in read_pairs(changed).items():
+        *places, last = path.split(".")
+        inner = table
+        for place in places:
+            inner = inner.setdefault(place, {})
+            if not isinstance(inner, dict):
+                raise ProblemError(f"{path}={text}: {place!r} has no settings of its own.")
+        inner[last] = _read_setting(text)
+    return found, read_settings(table)
+
+
+def _read_spec(source: str) -> tuple["problem.Problem", dict[str, Any]]:
+    if not source.endswith((".toml", ".json")):
+        found = import_name(source, "a spec ending in .toml or .json, or 'module:problem'")
+        if not isinstance(found, problem.Problem):
+            raise ProblemError(f"{source!r} is {type(found).__name__}: name a cm.Problem.")
+        return found, {}
+    try:
+        text = Path(source).read_text()
+    except OSError as error:
+        raise ProblemError(f"the spec {source!r} cannot be read: {error.strerror}.") from error
+    if source.endswith(".toml"):
+        return problem.Problem.from_toml(text), tomllib.loads(text).get("settings", {})
+    return problem.Problem.from_json(text), json.loads(text).get("settings") or {}
+
+
+def _read_setting(text: str) -> Any:
+    """A value as TOML writes it; a word needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def import_name(path: str, what: str) -> Any:

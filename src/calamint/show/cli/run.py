@@ -19,7 +19,11 @@ from calamint.show.cli.app import (
     app,
     open_study,
 )
-from calamint.show.cli.arguments import import_name, read_problem, read_rationality
+from calamint.show.cli.arguments import (
+    import_name,
+    read_problem_and_settings,
+    read_rationality,
+)
 from calamint.show.sentences import say
 
 
@@ -57,25 +61,33 @@ def init(
     pause: Annotated[
         float | None, typer.Option(help="Seconds before the first retry, then doubled.")
     ] = None,
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any setting, such as model.transform=log or acquisition.solutions=50."
+        ),
+    ] = None,
 ) -> None:
-    """Create a study from a problem spec, or check that it exists."""
-    problem = read_problem(spec)
+    """Create a study from a problem spec, or check that it exists.
+
+    Settings can also stand in the spec, in a table [settings]; options come first.
+    """
+    problem, settings = read_problem_and_settings(spec, others or ())
+    options = {
+        "seed": seed,
+        "acquisition": acquisition,
+        "delta": delta,
+        "rationality": None if rationality is None else read_rationality(rationality),
+        "initial": initial,
+        "fantasies": fantasies,
+        "couple": couple,
+        "retries": retries,
+        "pause": pause,
+    }
+    settings |= {key: value for key, value in options.items() if value is not None}
     database = running.Database(storage)
     existed = name in running.names(database)
-    study = running.Study(
-        problem,
-        database,
-        name,
-        seed=seed,
-        acquisition=acquisition,
-        delta=delta,
-        rationality=None if rationality is None else read_rationality(rationality),
-        initial=initial,
-        fantasies=fantasies,
-        couple=couple,
-        retries=retries,
-        pause=pause,
-    )
+    study = running.Study(problem, database, name, **settings)
     typer.echo(problem.describe())
     done = sum(study.replica().ended.values())
     state = f"was there already, with {done} evaluations" if existed else "is ready"
@@ -126,9 +138,9 @@ def run(
         raise ProblemError("no budget is given: add --evaluations, --seconds, --cost or --bits.")
     functions = None if tasks is None else import_name(tasks, "'module:name' of a dict")
     if spec is not None:
-        problem = read_problem(spec)
+        problem, settings = read_problem_and_settings(spec)
         running.check_tasks(problem.tasks, functions)  # refuses before anything is stored
-        study = running.Study(problem, running.Database(storage), name or "study")
+        study = running.Study(problem, running.Database(storage), name or "study", **settings)
     else:
         study = open_study(storage, name, trust)
     console = Console()
