@@ -19,6 +19,7 @@ MEASURED = re.compile(
 DEFINED = {
     "README.md": {"3.11": "Python", "95": "an interval"},
     "index.md": {"3.11": "Python"},
+    "changing.md": {"90": "an example"},
     "deciding.md": {
         "0.1": "an example of γ",
         "8": "an example of γ",

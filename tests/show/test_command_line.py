@@ -34,16 +34,17 @@ def environment():
     return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
-def test_the_documentation_works_as_it_is_written(tmp_path):
-    """Files are blocks that begin with their name; commands run in order, in one folder."""
-    text = (ROOT / "docs" / "command-line.md").read_text()
+def followed(page, folder):
+    """What the commands of a page print. Files are blocks that begin with their name; commands run
+    in order, in one folder."""
+    text = (ROOT / "docs" / page).read_text()
     for block in re.findall(r"```(?:toml|py)\n# (\S+)\n(.*?)```", text, flags=re.DOTALL):
-        (tmp_path / block[0]).write_text(block[1])
+        (folder / block[0]).write_text(block[1])
     shown = ""
     for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
         done = subprocess.run(
             ["bash", "-e", "-c", block],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment(),
             capture_output=True,
             text=True,
@@ -51,6 +52,11 @@ def test_the_documentation_works_as_it_is_written(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         shown += done.stdout
+    return shown
+
+
+def test_the_command_line_works_as_its_page_says(tmp_path):
+    shown = followed("command-line.md", tmp_path)
     assert "Study 'study' is ready in sqlite:///by-hand.db" in shown
     assert "feasible with probability" in shown
     assert "Job 3 waits to be asked for" in shown
@@ -58,6 +64,23 @@ def test_the_documentation_works_as_it_is_written(tmp_path):
     assert "12/12" in shown
     assert "14/14" in shown
     assert (tmp_path / "programs.db.jobs/study/job-0-1/stdout.txt").exists()
+
+
+def test_a_study_is_corrected_and_changed_as_its_page_says(tmp_path):
+    shown = followed("changing.md", tmp_path)
+    assert "Job 0 is amended: yield = 75.4, purity = 93 ± 1, clear = passed." in shown
+    assert "The problem is changed." in shown
+    assert "toluene is banned" in shown
+    assert "nothing starts" in shown
+    study = cm.Study.load(f"sqlite:///{tmp_path}/by-hand.db")
+    assert [job.state for job in study.jobs] == ["done"] * 4 + ["waiting"]
+    assert study.history[0].values["yield"] == 75.4
+    assert study.history[1].params["temperature"] == 81.7
+    assert study.history[-1].notes == {"who": "Ada"}
+    assert len(study.history) == 6  # the same rows were not added twice
+    assert len(study.changes) == 2
+    assert study.paused == {"task": [], "resource": []}
+    assert (tmp_path / "everything.csv").read_text().count("\n") == 7
 
 
 @pytest.fixture

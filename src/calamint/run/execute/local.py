@@ -77,7 +77,7 @@ class Local(Executor):
                 self._pickled[task] = cloudpickle.dumps(function)
             except Exception as error:
                 raise TaskError(
-                    f"task {task!r} cannot be pickled for its own process"
+                    f"task {task!r} cannot be pickled for another process"
                     f" ({type(error).__name__}: {error}): write a function that holds no open"
                     " files, locks or connections."
                 ) from error
