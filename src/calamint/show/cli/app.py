@@ -23,7 +23,7 @@ Storage = Annotated[
     ),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", "-n", help="Name of the study, if the storage has several.")
+    str | None, typer.Option("--name", help="Name of the study, if the storage has several.")
 ]
 Trust = Annotated[
     bool,

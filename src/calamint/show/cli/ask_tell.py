@@ -43,7 +43,8 @@ def ask(
         bool, typer.Option("--confirm", help="Confirm the recommendation first.")
     ] = False,
     n: Annotated[
-        int | None, typer.Option("-n", help="How many jobs to book, whatever the capacity.")
+        int | None,
+        typer.Option("--number", "-n", help="How many jobs to book, whatever the capacity."),
     ] = None,
     format: As = Format.table,  # noqa: A002
 ) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from calamint import run
+
+_NARROWEST = 10  # characters of a column, with its border
+_TALLEST = 8  # lines of a cell
 
 
 class Format(StrEnum):
@@ -43,20 +46,38 @@ def show_rows(
         flat = [{key: _cell(value, json.dumps) for key, value in row.items()} for row in rows]
         run.write_csv(flat, columns, sys.stdout)
         return
-    table = Table(show_header=not single)
-    if single:
-        table.add_column("")
-        table.add_column("")
-        for key, value in rows[0].items():
-            table.add_row(Text(key), Text(_cell(value, _words)))
+    console = Console()
+    if not rows:
+        console.print("None.")
+    elif single:
+        cells = [(key, _cell(value, _words)) for key, value in rows[0].items()]
+        console.print(_table(["", ""], cells, header=False))
     else:
         columns = [name for name in columns if any(row.get(name) not in (None, {}) for row in rows)]
-        for column in columns:
-            table.add_column(Text(column), overflow="fold")
-        for row in rows:
-            # Users' words are never markup.
-            table.add_row(*(Text(_cell(row.get(column), _words)) for column in columns))
-    Console().print(table if rows else "None.")
+        console.print(_fitting(columns, rows, console.width))
+
+
+def _fitting(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int) -> Table:
+    """A column for each name or, if they would be too narrow, the first and the others in words."""
+    cells = [[_cell(row.get(column), _words) for column in columns] for row in rows]
+    each = width // len(columns)
+    if each >= _NARROWEST and all(len(cell) <= _TALLEST * each for row in cells for cell in row):
+        return _table(columns, cells)
+    first, *others = columns
+    in_words = [
+        (row[0], ", ".join(f"{a} {b}" for a, b in zip(others, row[1:], strict=True) if b))
+        for row in cells
+    ]
+    return _table([first, "the others"], in_words)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], header: bool = True) -> Table:
+    table = Table(show_header=header)
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # users' words are never markup
+    return table
 
 
 def shown_values(study: "run.StudyView", number: int) -> str:

@@ -36,7 +36,7 @@ def init(
         ),
     ],
     storage: Storage = DEFAULT,
-    name: Annotated[str, typer.Option("--name", "-n", help="Name of the study.")] = "study",
+    name: Annotated[str, typer.Option("--name", help="Name of the study.")] = "study",
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     acquisition: Annotated[
         str | None, typer.Option(help="Acquisition function (default: pesc).")
