@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -24,6 +25,8 @@ def test_every_example_is_tested():
         "profit_and_risk",
         "sampler",
         "small_network",
+        "track_with_mlflow",
+        "track_with_wandb",
         "train_and_profile",
     }
 
@@ -82,3 +85,22 @@ def test_small_network(capsys):
     assert example.multiplications(best.params) <= 2000
     assert example.train(best.params)["error"] < 50  # at random 90
     assert "bits are expected" in capsys.readouterr().out
+
+
+def test_track_with_mlflow(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(EXAMPLES)  # workers import it
+    load("track_with_mlflow").main(evaluations=5)
+    runs = mlflow.search_runs(experiment_names=["calamint"])
+    assert len(runs) == 5
+    assert runs["metrics.load"].notna().all()
+
+
+def test_track_with_wandb(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    load("track_with_wandb").main(evaluations=5)
+    assert list((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
