@@ -33,7 +33,7 @@ SPACE: dict[str, Parameter] = {
     "units_3": Integer(10, 200),
     "activation": Choice("relu", "sigmoid"),
 }
-ITERATIONS, BATCH = 600, 100
+ITERATIONS, BATCH = 2000, 100
 PREDICTIONS, PREDICTED = 300, 128
 
 

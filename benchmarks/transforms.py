@@ -34,7 +34,7 @@ DECADES = ("goldstein_price", "welded_beam", "rosenbrock4")
 # Evaluations and starting points of each problem, and where to look at it.
 PROBLEMS = {
     "toy": (21, 3, (15, 21)),
-    "branin": (30, 3, (20, 30)),
+    "branin": (40, 3, (20, 30, 40)),
     "mystery": (30, 3, (20, 30)),
     "sasena2": (21, 3, (15, 21)),
     "goldstein_price": (40, 3, (20, 30, 40)),

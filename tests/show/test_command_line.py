@@ -71,9 +71,13 @@ def test_a_study_is_corrected_and_changed_as_its_page_says(tmp_path):
     assert "Job 0 is amended: yield = 75.4, purity = 93 ± 1, clear = passed." in shown
     assert "The problem is changed." in shown
     assert "toluene is banned" in shown
+    assert "a comma is refused" in shown
+    assert "all is taken" in shown
     assert "nothing starts" in shown
     study = cm.Study.load(f"sqlite:///{tmp_path}/by-hand.db")
-    assert [job.state for job in study.jobs] == ["done"] * 4 + ["waiting"]
+    assert [job.state for job in study.jobs] == [
+        *("done", "withdrawn", "done", "done", "done", "waiting")
+    ]
     assert study.history[0].values["yield"] == 75.4
     assert study.history[1].params["temperature"] == 81.7
     assert study.history[-1].notes == {"who": "Ada"}

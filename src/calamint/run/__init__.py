@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from calamint.run.edit import StudyEditor
     from calamint.run.execute import Executor, InProcess, JobResult, Local, Simulated, check_tasks
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.plausible import far_outside
@@ -33,6 +34,7 @@ __all__ = [
     "RunReport",
     "Simulated",
     "Study",
+    "StudyEditor",
     "StudyView",
     "Summary",
     "Watcher",
@@ -51,6 +53,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "edit": ("StudyEditor",),
         "execute": ("Executor", "InProcess", "JobResult", "Local", "Simulated", "check_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "plausible": ("far_outside",),

@@ -56,22 +56,23 @@ class JobProcess:
         self.outputs = {name: _Output(folder / f"{name}.txt") for name in ("stdout", "stderr")}
         self.began = time.monotonic()
         self._pool, self._over, self._lock = pool, False, threading.Lock()
-        pipes = [os.pipe() for _ in range(3)]
-        theirs = [write for _, write in pipes]
-        self._streams = [os.fdopen(read, "rb", buffering=0) for read, _ in pipes]
+        reads, theirs = _pipes(3)
+        self._streams = [os.fdopen(read, "rb", buffering=0) for read in reads]
+        worker = None if pool is None else pool.take()
         try:
-            worker = None if pool is None else pool.take()
-            self.worker = WorkerProcess(theirs) if worker is None else worker
-            self.process = self.worker.process
+            worker = WorkerProcess(theirs) if worker is None else worker
             told = {"mark": self.mark, "reuse": pool is not None}
-            self.worker.send({**payload, **told}, theirs)
+            worker.send({**payload, **told}, theirs)
         except BaseException:
             for stream in self._streams:
                 stream.close()
+            if worker is not None:
+                worker.close()
             raise
         finally:
             for write in theirs:
                 os.close(write)
+        self.worker, self.process = worker, worker.process
         self.thread = threading.Thread(target=self._listen, daemon=True)
         try:
             self.thread.start()
@@ -160,6 +161,8 @@ class JobProcess:
 
     def _close(self, stays: bool = False) -> None:
         """Leave no process that nobody needs, and no open file."""
+        with self._lock:
+            self._over = True
         if stays and self._pool is not None:
             self._pool.give(self.worker)
         else:
@@ -230,6 +233,18 @@ class JobProcess:
                 if file.exists() and file.stat().st_size == 0:
                     file.unlink()
             self.folder.rmdir()
+
+
+def _pipes(count: int) -> tuple[list[int], list[int]]:
+    """The ends to read from, and those to write to; all, or none."""
+    ends: list[tuple[int, int]] = []
+    try:
+        ends.extend(os.pipe() for _ in range(count))
+    except OSError:
+        for end in (end for pair in ends for end in pair):
+            os.close(end)
+        raise
+    return [read for read, _ in ends], [write for _, write in ends]
 
 
 def _read(said: bytes) -> dict[str, Any] | None:

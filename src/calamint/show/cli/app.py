@@ -86,6 +86,11 @@ def confirmed(question: str, yes: bool) -> None:
         raise typer.Exit(FAILED)
 
 
+def edit_study(storage: str, name: str | None, trust: bool) -> "run.StudyEditor":
+    """The study that a command tells, corrects or changes; it decides nothing."""
+    return run.StudyEditor.of(storage, name, trust=trust)
+
+
 def open_study(storage: str, name: str | None, trust: bool) -> "run.Study":
     """The study that a command is about."""
     return run.Study.load(storage, name, trust=trust)

@@ -18,6 +18,7 @@ from calamint.show.cli.app import (
     Storage,
     Trust,
     app,
+    edit_study,
     open_study,
 )
 from calamint.show.cli.arguments import read_params, read_values
@@ -121,7 +122,7 @@ def tell(
             raise ProblemError(f"the values are not JSON: {error}.") from error
     else:
         read = read_values(values or [])
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     params = read_params(study, at) if at else None
     for doubt in run.far_outside(study.history, read):
         if not sys.stdin.isatty():  # nobody can answer
@@ -155,7 +156,7 @@ def fail(
     trust: Trust = False,
 ) -> None:
     """Report that a job ended without a result."""
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     study.fail(job, reason, cause.value)
     state = study.jobs[job].state
     again = ": it is tried again" if state == "waiting" else ""
@@ -167,7 +168,7 @@ def cancel(
     job: JobNumber, storage: Storage = DEFAULT, name: Name = None, trust: Trust = False
 ) -> None:
     """Cancel a job and free its resources."""
-    open_study(storage, name, trust).cancel(job)
+    edit_study(storage, name, trust).cancel(job)
     typer.echo(f"Job {job} is cancelled.")
 
 
@@ -176,7 +177,7 @@ def release(
     job: JobNumber, storage: Storage = DEFAULT, name: Name = None, trust: Trust = False
 ) -> None:
     """Try a job again that is held, because its attempts were lost too often."""
-    open_study(storage, name, trust).release(job)
+    edit_study(storage, name, trust).release(job)
     typer.echo(f"Job {job} waits to be asked for.")
 
 
@@ -189,6 +190,6 @@ def enqueue(
     trust: Trust = False,
 ) -> None:
     """Queue an input to be tried before anything else."""
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     number = study.enqueue(task, read_params(study, params))
     typer.echo(f"Job {number} waits to be asked for.")

@@ -14,7 +14,7 @@ from calamint.show.cli.app import (
     Trust,
     app,
     confirmed,
-    open_study,
+    edit_study,
     read_study,
 )
 from calamint.show.cli.arguments import read_problem
@@ -40,7 +40,7 @@ def change(
     """Go on with another problem: other bounds, options, limits, tasks, resources or costs."""
     if undo == (problem is not None):
         raise ProblemError("write a spec, such as problem.toml, or --undo.")
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     wanted = study.problem_before() if problem is None else read_problem(problem)
     differences = study.preview_change(wanted)
     if not differences:
@@ -91,7 +91,7 @@ def pause(
     trust: Trust = False,
 ) -> None:
     """Start no more jobs of a task, or on a resource."""
-    open_study(storage, name, trust).pause(task, resource, reason)
+    edit_study(storage, name, trust).pause(task, resource, reason)
     typer.echo(f"{task or resource} is paused.")
 
 
@@ -104,5 +104,5 @@ def resume(
     trust: Trust = False,
 ) -> None:
     """Start jobs again of a task, or on a resource, that was paused."""
-    open_study(storage, name, trust).resume(task, resource)
+    edit_study(storage, name, trust).resume(task, resource)
     typer.echo(f"{task or resource} is resumed.")

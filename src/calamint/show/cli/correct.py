@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calamint.show.cli.app import DEFAULT, JobNumber, Name, Storage, Trust, app, open_study
+from calamint.show.cli.app import DEFAULT, JobNumber, Name, Storage, Trust, app, edit_study
 from calamint.show.cli.arguments import read_params, read_values
 from calamint.show.cli.output import shown_values
 
@@ -27,7 +27,7 @@ def amend(
     trust: Trust = False,
 ) -> None:
     """Replace values that were told, or the input that they belong to."""
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     params = read_params(study, at) if at else None
     study.amend(job, read_values(values) if values else None, params, reason)
     typer.echo(f"Job {job} is amended: {shown_values(study, job)}.")
@@ -43,7 +43,7 @@ def complete(
     trust: Trust = False,
 ) -> None:
     """Tell values that arrive later, of functions that were left out or failed."""
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     study.complete(job, read_values(values), more)
     typer.echo(f"Job {job} is completed: {shown_values(study, job)}.")
 
@@ -57,7 +57,7 @@ def withdraw(
     trust: Trust = False,
 ) -> None:
     """Take back a result or a failure, with all that it taught."""
-    open_study(storage, name, trust).withdraw(job, reason)
+    edit_study(storage, name, trust).withdraw(job, reason)
     typer.echo(f"Job {job} is withdrawn: nothing is learnt from it.")
 
 
@@ -66,7 +66,7 @@ def restore(
     job: JobNumber, storage: Storage = DEFAULT, name: Name = None, trust: Trust = False
 ) -> None:
     """Take back all corrections of a job."""
-    study = open_study(storage, name, trust)
+    study = edit_study(storage, name, trust)
     study.restore(job)
     typer.echo(f"Job {job} is {study.jobs[job].state}, as first told: {shown_values(study, job)}.")
 
@@ -76,5 +76,5 @@ def forgive(
     job: JobNumber, storage: Storage = DEFAULT, name: Name = None, trust: Trust = False
 ) -> None:
     """Take back a failure that was not the input's fault, with what it taught."""
-    open_study(storage, name, trust).forgive(job)
+    edit_study(storage, name, trust).forgive(job)
     typer.echo(f"Job {job} is withdrawn: nothing is learnt from its failure.")

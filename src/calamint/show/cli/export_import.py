@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from calamint.errors import ProblemError
-from calamint.show.cli.app import DEFAULT, Name, Storage, Trust, app, open_study, read_study
+from calamint.show.cli.app import DEFAULT, Name, Storage, Trust, app, edit_study, read_study
 
 
 class Extra(StrEnum):
@@ -54,6 +54,6 @@ def import_(
     trust: Trust = False,
 ) -> None:
     """Add measurements from a file; rows that the study has already are skipped."""
-    report = open_study(storage, name, trust).add_table(path, extra.value, again)
+    report = edit_study(storage, name, trust).add_table(path, extra.value, again)
     skipped = f", skipped as the study has them already: {report.skipped}" * (report.skipped > 0)
     typer.echo(f"Rows added: {report.added}{skipped}.")
