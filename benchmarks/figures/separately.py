@@ -14,6 +14,7 @@ from figures.figure import PICTURES, Figure
 from rows import median_interval
 from virtual import Experiment, Method, Row, apart, mean, prior_2d, repetition, toy
 
+REFITTED = "γ = 0, learnt anew to recommend"
 COLORS = {
     "Coupled": "#d98a1f",
     "NCD": "#8e6bb0",
@@ -25,7 +26,7 @@ COLORS = {
     "γ = 1": "#4a90c2",
     "γ = 0.1": "#2e7d6b",
     "γ = 0": "#c0392b",
-    "γ = 0, learnt anew to recommend": "#e3a6a0",
+    REFITTED: "#e3a6a0",
 }
 FUNCTIONS = {"f": "#7d5a3c", "c": "#e0559b", "c1": "#c0392b", "c2": "#4a90c2"}
 PESC_10 = PESC(solutions=10)
@@ -95,7 +96,7 @@ def fig10(ours: float | None) -> Experiment:
                 together, {"here": 1}, {"all": 62.0 * shrunk}, math.inf, deciding, PESC_10
             ),
             **{f"γ = {name}": replace(separate, rationality=γ) for name, γ in levels.items()},
-            "γ = 0, learnt anew to recommend": unaware,
+            REFITTED: unaware,
         },
         "seconds",
         tuple(shrunk * second for second in range(60, 901, 60)),
@@ -214,7 +215,8 @@ def report10(name: str, found: list[Row]) -> str:
     experiment = EXPERIMENTS[name]()
     panels = {"mean gap": performance(found, np.mean)}
     for method in experiment.methods:
-        if any(row.method == method for row in found):
+        # Learning anew to recommend changes no decision.
+        if method != REFITTED and any(row.method == method for row in found):
             panels[method] = counts(row for row in found if row.method == method)
     draw_panels(
         panels,
@@ -222,7 +224,7 @@ def report10(name: str, found: list[Row]) -> str:
         PICTURES / f"{name}.png",
         x="seconds",
         y="",
-        columns=4,
+        columns=3,
         logarithmic=[index == 0 for index in range(len(panels))],
     )
     end = experiment.at[-1]

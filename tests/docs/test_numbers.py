@@ -46,7 +46,11 @@ DEFINED = {
     "results.md": {
         "95": "an interval",
         "0.07": "a length-scale",
-        "0.1": "a length-scale",
+        "0.1": "a length-scale; γ",
+        "0.01": "a noise variance",
+        "0.05": "δ",
+        "1.2": "a limit",
+        "1.3": "seconds of a decision in the paper",
     },
     "differences.md": {
         "0.47": "a distance",
