@@ -346,3 +346,139 @@ def test_every_method_stays_within_bounds_that_were_narrowed(acquisition):
     assert 0.1 <= job.params["y"] <= 0.3
     assert job.update == "full"
     assert not job.warnings
+
+
+# -- what a review found -------------------------------------------------------------------------
+
+
+OPTIONS = cm.Problem({"t": cm.Real(-1, 10), "s": cm.Choice("w", "e", "o")}, minimize="y")
+FEWER = OPTIONS.changed(space={"t": cm.Real(-1, 10), "s": cm.Choice("w", "e")})
+
+
+def two_views(tmp_path, problem):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    return quick(problem, url), cm.Study.load(url), url
+
+
+def test_a_process_with_an_older_view_is_told_of_the_change(tmp_path):
+    one, other, _ = two_views(tmp_path, OPTIONS)
+    one.change(FEWER)
+    with pytest.raises(cm.ProblemError, match="s is 'o'"):
+        other.add({"t": 0.5, "s": "o"}, {"y": 3.0})
+    other = cm.Study.load(one.database)
+    with pytest.raises(cm.ProblemError, match="s is 'o'"):
+        other.enqueue("evaluate", {"t": 0.5, "s": "o"})
+
+
+def test_what_the_problem_cannot_say_is_kept_and_comes_back(tmp_path):
+    """Written by a process that did not know of the change yet."""
+    one, other, url = two_views(tmp_path, OPTIONS)
+    job = other.ask()
+    one.change(FEWER)
+    used = {**job.params, "s": "o"}
+    other._store.tell(0, 1, {"y": (2.0, None)}, {}, 1.0, False, used)
+    other._store.add([({"t": 0.5, "s": "o"}, {"y": (3.0, None)}, {})])
+    other._store.enqueue("evaluate", {"t": 0.25, "s": "o"})
+    study = cm.Study.load(url)
+    assert data_of(study) == {"y": []}
+    assert study.ask().params["s"] in ("w", "e")
+    study.change(OPTIONS)
+    assert data_of(study) == {"y": [2.0, 3.0]}
+
+
+def test_a_log_scale_leaves_out_what_it_cannot_show():
+    study = quick(OPTIONS)
+    study.add({"t": -0.5, "s": "w"}, {"y": 3.0})
+    study.add({"t": 2.0, "s": "w"}, {"y": 4.0})
+    choice = OPTIONS.space.parameters["s"]
+    study.change(OPTIONS.changed(space={"t": cm.Real(0.1, 10, log=True), "s": choice}))
+    assert data_of(study) == {"y": [4.0]}
+    study.change(study.problem_before())
+    assert data_of(study) == {"y": [3.0, 4.0]}
+
+
+PARTS = cm.Problem(
+    {"t": cm.Real(0, 1)},
+    minimize="y",
+    constraints=["g <= 1"],
+    tasks={"b": cm.Task(measures=["g"]), "ab": cm.Task(measures=["y", "g"])},
+)
+ONLY = PARTS.changed(tasks={"ab": PARTS.tasks["ab"]})
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "told"])
+def test_a_job_that_was_held_does_not_disturb_when_its_task_is_left_out(ends):
+    study = quick(PARTS, retries=0, pause=0.0)
+    job = study.ask(task="b")
+    study.fail(job, "x", "lost")
+    if ends == "cancelled":
+        study.cancel(0)
+    else:
+        study.release(0)
+        study.tell(study.ask(), {"g": 0.5})
+    study.change(ONLY)
+    assert study.ask().task == "ab"
+
+
+def test_results_of_a_task_that_was_left_out_can_be_corrected():
+    study = quick(PARTS)
+    study.tell(study.ask(task="b"), {"g": 9999.0})
+    study.change(ONLY)
+    assert data_of(study)["g"] == [9999.0]
+    study.amend(0, {"g": 0.5})
+    assert data_of(study)["g"] == [0.5]
+    study.withdraw(0, "it was another flask")
+    assert data_of(study)["g"] == []
+    study.restore(0)
+    assert data_of(study)["g"] == [9999.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"), [("purity >= 90", "purity"), ("purity", "purity <= 1")]
+)
+def test_a_number_does_not_become_an_outcome_by_way_of_being_dropped(first, later):
+    problem = brewing(constraints=[first])
+    study = quick(problem)
+    job = study.ask()
+    study.change(brewing(constraints=[]))
+    with pytest.raises(cm.ProblemError, match="'purity' was measured as"):
+        study.change(brewing(constraints=[later]))
+    wrong = True if first == "purity >= 90" else 0.4
+    with pytest.raises(cm.ResultError):
+        study.tell(job, {"cost": 1.0, "purity": wrong})
+
+
+def test_a_function_that_moved_to_another_task_can_still_be_told():
+    problem = PARTS.changed(tasks={"ab": PARTS.tasks["ab"]})
+    study = quick(problem)
+    job = study.ask()
+    study.change(PARTS.changed(tasks={"a": cm.Task(["y"]), "ab": cm.Task(["g"])}))
+    study.tell(job, {"y": 1.0, "g": 0.5})
+    assert data_of(study) == {"y": [1.0], "g": [0.5]}
+
+
+def test_a_job_that_is_booked_while_the_problem_changes_is_seen(tmp_path, monkeypatch):
+    from calamint.run import changes
+
+    one, other, _ = two_views(tmp_path, PARTS)
+    looked = changes.changes_of
+
+    def meanwhile(replica, problem):
+        found = looked(replica, problem)
+        if not other.jobs:
+            other.ask(task="b")
+        return found
+
+    monkeypatch.setattr(changes, "changes_of", meanwhile)
+    with pytest.raises(cm.ProblemError, match="while job 0 runs or waits"):
+        one.change(ONLY)
+
+
+def test_what_is_paused_and_left_out_is_not_paused_any_more():
+    study = quick()
+    study.pause(resource="hall")
+    tasks = {name: cm.Task(task.measures, runs_on=["office"]) for name, task in TASKS.items()}
+    study.change(decoupled(tasks=tasks, resources={"office": 1}))
+    assert study.paused == {"task": [], "resource": []}
+    study.change(study.problem_before())
+    assert study.ask(resource="hall") is not None

@@ -189,3 +189,44 @@ def test_jobs_in_this_process():
 def test_reuse_is_true_or_false():
     with pytest.raises(cm.ProblemError, match="reuse is 'yes'"):
         cm.Local(reuse="yes")
+
+
+def test_a_job_that_closes_its_output_or_leaves_an_alarm_disturbs_no_other():
+    def work(params):
+        print("working")
+        sys.stdout.close()
+        sys.stderr.close()
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        time.sleep(0.05)
+        return process_of(params)
+
+    def slow(params):
+        found = work(params)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        time.sleep(0.3)
+        return found
+
+    study = quick(ONE)
+    report = study.run(
+        lambda p: (slow if p["x"] > 0.5 else work)(p), evaluations=at(study, 0.1, 0.9, 0.2)
+    )
+    assert report.failed == 0
+    assert len(set(told(study))) == 1
+
+
+def test_jobs_that_wait_in_this_process_can_be_cancelled():
+    problem = cm.Problem(
+        SQUARE, minimize="f", tasks={"run": cm.Task("f", ["here"])}, resources={"here": 3}
+    )
+    study, pressed = quick(problem), []
+
+    def work(params):
+        if not pressed:
+            pressed.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return {"f": params["x"]}
+
+    report = study.run(work, evaluations=20, executor=cm.InProcess())
+    assert report.stopped == "interrupted"
+    assert len(study.history) < 4

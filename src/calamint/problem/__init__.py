@@ -6,7 +6,7 @@ from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from calamint.problem.imports import imported
-    from calamint.problem.limits import Constraint
+    from calamint.problem.limits import Constraint, read_constraint
     from calamint.problem.parameters import Choice, Integer, Parameter, Real
     from calamint.problem.problem import Objective, Problem
     from calamint.problem.space import Params, Space
@@ -26,13 +26,14 @@ __all__ = [
     "Task",
     "TaskGraph",
     "imported",
+    "read_constraint",
 ]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "imports": ("imported",),
-        "limits": ("Constraint",),
+        "limits": ("Constraint", "read_constraint"),
         "parameters": ("Choice", "Integer", "Parameter", "Real"),
         "problem": ("Objective", "Problem"),
         "space": ("Params", "Space"),

@@ -87,9 +87,12 @@ def _check(replica: Replica, new: Problem) -> None:
         for name in before.keys() & after.keys()
         if type(before[name]) is not type(after[name])
     ]
+    kinds = {**replica.earlier, **{name: name in old.binary for name in old.measured}}
+    for name in sorted(kinds.keys() & set(new.measured)):
+        if kinds[name] != (name in new.binary):
+            was = "as pass or fail" if kinds[name] else "as a number"
+            refused.append(f"{name!r} was measured {was}")
     for name in set(old.functions) & set(new.functions):
-        if (name in old.binary) != (name in new.binary):
-            refused.append(f"{name!r} is measured as a number in one, and as pass or fail in one")
         if (name in old.known) != (name in new.known):
             refused.append(f"{name!r} is known in one, and measured in one")
     if refused:
@@ -126,23 +129,25 @@ def changes_of(replica: Replica, problem: Problem) -> tuple[Problem, list[str]]:
 
 def change_problem(store: Store, replica: Replica, problem: Problem, reason: str) -> list[str]:
     """Change the problem of a study; what changed, which is also recorded."""
-    problem, changed = changes_of(replica, problem)
-    if not changed:
-        return []
-    revision = store.changes.change(problem, replica.revision, changed, reason)
-    if revision is None:
-        raise StorageError(
-            f"study {replica.name!r} was changed meanwhile: open it again, and compare."
-        )
-    replica.restart(problem, revision)
-    return changed
+    before = replica.revision
+    while replica.revision == before:
+        stored, changed = changes_of(replica, problem)
+        if not changed:
+            return []
+        # What happened since it was checked, such as a job that was booked, is checked again.
+        revision = store.changes.change(stored, before, replica.sequence, changed, reason)
+        if revision is not None:
+            replica.restart(stored, revision)
+            return changed
+        replica.sync()
+    raise StorageError(f"study {replica.name!r} was changed meanwhile: open it again, and compare.")
 
 
-def problem_before(problem: Problem, changes: Sequence[ProblemChange]) -> Problem:
+def problem_before(problem: Problem, changes: Sequence[ProblemChange], trust: bool) -> Problem:
     """The problem before the last change, which made it what it is now."""
     if not changes:
         raise ProblemError("the problem was never changed: there is nothing to take back.")
-    return Problem.from_content(changes[-1].before, like=problem)
+    return Problem.from_content(changes[-1].before, like=problem, trust=trust)
 
 
 def check_pausable(

@@ -8,12 +8,12 @@ from sqlalchemy import Row
 from calamint.checks import did_you_mean
 from calamint.decide import Clock, Settings, Value, parse_seconds
 from calamint.errors import ProblemError, ResultError
-from calamint.problem import Problem, Task
+from calamint.problem import Problem
 from calamint.run.ask import check_lease
 from calamint.run.changes import change_problem, changes_of, check_pausable, problem_before
 from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
 from calamint.run.read_table import Extra, Imported, rows_to_add
-from calamint.run.store import Database, Store
+from calamint.run.store import Database, Measured, Store
 from calamint.run.studies import find_study, stored_problem
 from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
 from calamint.run.view import StudyView
@@ -49,9 +49,10 @@ class StudyEditor(StudyView):
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """Queue a job; queued jobs run before suggested ones. Returns its number."""
-        if not isinstance(task, str) or task not in self.problem.tasks:
-            raise ProblemError(f"task is {task!r}: {did_you_mean(str(task), self.problem.tasks)}")
-        return self._store.enqueue(task, self.problem.space.validate(params))
+        problem = self.replica().problem  # others may have changed it
+        if not isinstance(task, str) or task not in problem.tasks:
+            raise ProblemError(f"task is {task!r}: {did_you_mean(str(task), problem.tasks)}")
+        return self._store.enqueue(task, problem.space.validate(params))
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -82,13 +83,15 @@ class StudyEditor(StudyView):
         Raises:
             ResultError: If the values cannot be read, or this attempt was already reported.
         """
-        number, attempt, task = self._resolve(job)
-        dropped = self._replica.dropped
-        measured, failed = parse_measurements(self.problem, values, task.measures, dropped)
+        number, attempt = self._resolve(job)
+        replica, task = self._replica, self._replica.task_of(number)
+        measured, broken = parse_measurements(values, replica.tellable(number), replica.binary)
+        measures = () if task is None else task.measures
+        failed = {name: said for name, said in broken.items() if name in measures}
         duration = parse_seconds(seconds)
-        used = self._replica.moved(number, params)
-        waits = more and not failed and not set(task.measures) <= set(measured)
-        again = task.failures == "retry"
+        used = replica.moved(number, params)
+        waits = more and not failed and not set(measures) <= set(measured)
+        again = task is not None and task.failures == "retry"
         return self._store.tell(number, attempt, measured, failed, duration, again, used, waits)
 
     def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
@@ -100,14 +103,16 @@ class StudyEditor(StudyView):
         """
         if cause not in CAUSES:
             raise ResultError(f"cause is {cause!r}: {did_you_mean(str(cause), CAUSES)}")
-        number, attempt, task = self._resolve(job)
-        self._store.fail(number, attempt, str(reason), cause, task.failures == "retry")
+        number, attempt = self._resolve(job)
+        task = self._replica.task_of(number)
+        again = task is not None and task.failures == "retry"
+        self._store.fail(number, attempt, str(reason), cause, again)
 
     def release(self, job: Job | int) -> None:
         """Try a job again that is held, because its attempts were lost too often in a row."""
         self._store.release(self._resolve(job)[0])
 
-    def _resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
+    def _resolve(self, job: Job | int) -> tuple[int, int | None]:
         try:
             return self._replica.resolve(job)  # without the lock: a decision may take its time
         except ResultError:
@@ -115,8 +120,7 @@ class StudyEditor(StudyView):
 
     def cancel(self, job: Job | int) -> None:
         """Cancel a job and free its resources; of one that was told in part, expect no more."""
-        number, attempt, _ = self._resolve(job)
-        self._store.cancel(number, attempt)
+        self._store.cancel(*self._resolve(job))
 
     def renew(self, jobs: Iterable[Job], lease: float) -> list[Job]:
         """Renew the leases of jobs, for `lease` seconds from now.
@@ -145,7 +149,8 @@ class StudyEditor(StudyView):
     ) -> None:
         """Add many existing measurements, also `outside` of the bounds; if one is invalid, none is
         added."""
-        self._store.add([(*row, {}) for row in parse_rows(self.problem, rows, outside)])
+        problem = self.replica().problem  # others may have changed it
+        self._store.add([(*row, {}) for row in parse_rows(problem, rows, outside)])
 
     def add_table(
         self, table: Any, extra: Extra = "refuse", again: bool = False, outside: bool = False
@@ -164,8 +169,8 @@ class StudyEditor(StudyView):
         Returns:
             How many rows were added, and skipped because the study had them already.
         """
-        known = () if again else self.history
-        rows, report = rows_to_add(self.problem, table, extra, known, outside)
+        history = self.history
+        rows, report = rows_to_add(self.problem, table, extra, () if again else history, outside)
         self._store.add(rows)
         return report
 
@@ -189,11 +194,11 @@ class StudyEditor(StudyView):
             params: Parameters that were others than suggested, or than told.
             reason: Why, in words.
         """
-        number, _, task = self._resolve(job)
+        number, _ = self._resolve(job)
         if values is None and params is None:
             raise ResultError("nothing to amend: give values, params or both.")
-        measured = {} if values is None else parse_numbers(self.problem, values, task)
-        used = self._replica.moved(number, params)
+        measured = {} if values is None else self._numbers(number, values)
+        used = self.replica().moved(number, params)
         self._store.corrections.amend(number, measured, used, str(reason))
 
     def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
@@ -204,9 +209,14 @@ class StudyEditor(StudyView):
             values: As for `tell`.
             more: Others will follow.
         """
-        number, _, task = self._resolve(job)
-        measured = parse_numbers(self.problem, values, task)
-        self._store.corrections.complete(number, measured, more, task.measures)
+        number, _ = self._resolve(job)
+        measured, task = self._numbers(number, values), self._replica.task_of(number)
+        measures = () if task is None else task.measures
+        self._store.corrections.complete(number, measured, more, measures)
+
+    def _numbers(self, number: int, values: Mapping[str, Value]) -> Measured:
+        replica = self._replica
+        return parse_numbers(values, replica.tellable(number), replica.binary)
 
     def withdraw(self, job: Job | int, reason: str) -> None:
         """Take back a result or a failure, with all that it taught; the job does not count as an
@@ -242,9 +252,13 @@ class StudyEditor(StudyView):
         with self._lock:
             return changes_of(self.replica(), self.settings.applied(problem))[1]
 
-    def problem_before(self) -> Problem:
-        """The problem before its last change, to change back to."""
-        return problem_before(self.problem, self.changes)
+    def problem_before(self, trust: bool = False) -> Problem:
+        """The problem before its last change, to change back to.
+
+        Args:
+            trust: Import functions that only that problem has, which runs their modules.
+        """
+        return problem_before(self.problem, self.changes, trust)
 
     def pause(self, task: str | None = None, resource: str | None = None, reason: str = "") -> None:
         """Start no more jobs of a task, or on a resource, until `resume`; those that run end."""

@@ -43,7 +43,8 @@ class Replica:
     waiting   jobs that may be started, and not before when, by the clock of leases
     held      jobs that wait for the user
     paused    tasks and resources, by kind and name
-    dropped   functions that the problem had before it was changed
+    earlier   functions that were ever measured, before a change, and whether as pass or fail
+    measured_before  what tasks measured before a change, by task
     ended     finished jobs by task           spent    what was expected to be paid for them
     last      the time of the last event      decision_seconds  of all decisions
     """
@@ -78,7 +79,10 @@ class Replica:
         self.waiting: dict[int, float] = {}
         self.held: set[int] = set()
         self.paused: set[tuple[Pausable, str]] = set()
-        self.dropped: frozenset[str] = frozenset()
+        self.earlier: dict[str, bool] = {}
+        self.measured_before: dict[str, set[str]] = {}
+        # Jobs of tasks, or with options, that the problem does not have any more.
+        self._passed_over: set[int] = set()
         self.ended: Counter[str] = Counter()
         self.spent = self.decision_seconds = self.last = 0.0
         self._decided: tuple[int, State] | None = None
@@ -116,8 +120,8 @@ class Replica:
         seen = self.optimizer.observations
         return set(seen.pending) - set(seen.awaited)
 
-    def resolve(self, job: Job | int) -> tuple[int, int | None, Task]:
-        """The number, the attempt (or None for the latest) and the task of a job of this study."""
+    def resolve(self, job: Job | int) -> tuple[int, int | None]:
+        """The number and the attempt (or None for the latest) of a job of this study."""
         if isinstance(job, Job):
             number, attempt = job.number, job.attempt
         elif isinstance(job, int) and not isinstance(job, bool):
@@ -130,12 +134,23 @@ class Replica:
             and (job.study, job.task, job.params) != (self.uid, known.task, known.params)
         ):
             raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
-        if known.task not in self.problem.tasks:
-            raise ResultError(
-                f"task {known.task!r} of job {number} is not in the problem any more: nothing was"
-                " changed."
-            )
-        return number, attempt, self.problem.tasks[known.task]
+        return number, attempt
+
+    def task_of(self, number: int) -> Task | None:
+        """If the problem still has it."""
+        return self.problem.tasks.get(self.jobs[number].task)
+
+    def tellable(self, number: int) -> tuple[str, ...]:
+        """Functions of which a job can tell values: what its task measures, or ever did."""
+        task = self.task_of(number)
+        now = () if task is None else task.measures
+        before = sorted(self.measured_before.get(self.jobs[number].task, ()))
+        return tuple(dict.fromkeys((*now, *before)))
+
+    @property
+    def binary(self) -> list[str]:
+        """Functions that are measured as pass or fail, or were."""
+        return [*self.problem.binary, *(name for name, kind in self.earlier.items() if kind)]
 
     def moved(self, number: int, params: Mapping[str, Any] | None) -> Params | None:
         """Where a job was really measured, if that is another input than its own."""
@@ -184,17 +199,19 @@ class Replica:
         # By job, whenever they were told; measurements from elsewhere by their event.
         values: dict[tuple[int | None, int], dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
-        binary, functions = self.problem.binary, {*self.problem.measured}
+        functions = {*self.problem.measured}
         for row in measured:
             params[row.sequence] = row.params
             if row.function not in functions:
                 continue
             number: Any = row.value if row.sem is None else (row.value, row.sem)
-            value = bool(row.value) if row.function in binary else number
+            value = bool(row.value) if row.function in self.problem.binary else number
             key = (row.job, 0) if row.job is not None else (None, row.sequence)
             values.setdefault(key, {})[row.function] = value
         self._earlier = EarlierProblems(rows, self.problem)
-        self.dropped |= self._earlier.dropped
+        self.earlier |= self._earlier.binary
+        for task, functions_then in self._earlier.measured.items():
+            self.measured_before.setdefault(task, set()).update(functions_then)
         for row in rows:
             key = (row.job, 0) if row.job is not None else (None, row.sequence)
             self._apply(row, values.get(key, {}), params.get(row.sequence), stored)
@@ -210,7 +227,9 @@ class Replica:
     ) -> None:
         """One event."""
         optimizer, kind = self.optimizer, row.kind
-        if kind in ("asked", "enqueued") and row.task not in self.problem.tasks:
+        if kind in ("asked", "enqueued") and not (
+            row.task in self.problem.tasks and self._can_encode(row.params)
+        ):
             self._pass_over(row)
         elif kind == "asked":
             suggestion = self._suggestion(row)
@@ -229,7 +248,8 @@ class Replica:
         elif kind == "held":
             self.open.pop((row.job, row.attempt), None)
             self.held.add(row.job)
-            optimizer.observations = optimizer.observations.hold(self.jobs[row.job])
+            if row.job not in self._passed_over:
+                optimizer.observations = optimizer.observations.hold(self.jobs[row.job])
         elif kind == "released":
             self._release(row.job)
             self.waiting[row.job] = -math.inf
@@ -242,12 +262,12 @@ class Replica:
             self._end(row, values)
         elif kind == "cancelled":
             self._release(row.job)
-            if row.task in self.problem.tasks:
+            if row.job not in self._passed_over:
                 optimizer.cancel(self.jobs[row.job])
             for key in [key for key in self.open if key[0] == row.job]:
                 del self.open[key]
             self.waiting.pop(row.job, None)
-        elif kind == "added" and params is not None and values:
+        elif kind == "added" and params is not None and values and self._can_encode(params):
             notes = None if row.detail is None else row.detail["notes"]
             optimizer.add(params, values, notes, outside=True)
         elif kind == "changed":
@@ -256,13 +276,23 @@ class Replica:
             pair = row.detail["kind"], row.detail["name"]
             (self.paused.add if kind == "paused" else self.paused.discard)(pair)
 
+    def _can_encode(self, params: Mapping[str, Any]) -> bool:
+        """Not an option that was never the problem's, nor a negative number on a log scale."""
+        try:
+            self.problem.space.validate(params, outside=True)
+        except ProblemError:
+            return False
+        return True
+
     def _pass_over(self, row: Row[Any]) -> None:
-        """A job of a task that is not in the problem any more: it counts, and has a number."""
+        """A job that the problem has no place for any more: it counts, and has a number."""
         suggestion = self._suggestion(row)
+        self._passed_over.add(row.job)
         self.decision_seconds += suggestion.decision_seconds
         optimizer, seen = self.optimizer, self.optimizer.observations
         optimizer.observations = replace(seen, jobs=seen.jobs + 1)
         if row.kind == "asked":
+            self.open[row.job, 1] = suggestion.resources
             optimizer.decisions = [*optimizer.decisions, _decision(row)]
 
     def _end(self, row: Row[Any], values: Mapping[str, Any]) -> None:
@@ -271,14 +301,15 @@ class Replica:
         withdrawn = corrections.withdrawn.get(row.job)
         told: Mapping[str, Any] = row.detail if row.kind == "told" else {}
         used = corrections.params.get(row.job) or told.get("params")
-        task = self.problem.tasks.get(row.task)
-        measures = () if task is None else task.measures
+        passed_over = row.job in self._passed_over
+        measures = () if passed_over else self.problem.tasks[row.task].measures
+        can_encode = self._can_encode({**job.params, **(used or {})})
         own = {name: value for name, value in values.items() if name in measures}
         broken = [n for n in told.get("broken", ()) if n not in values and n in measures]
         failed: dict[str, Any] = {} if withdrawn else dict.fromkeys(broken)
-        if task is None:
+        if passed_over:
             pass
-        elif withdrawn == "withdrawn" or (withdrawn == "forgiven" and not own):
+        elif withdrawn == "withdrawn" or (withdrawn == "forgiven" and not own) or not can_encode:
             optimizer.cancel(job)
         elif own or failed:
             optimizer.tell(job, {**own, **failed}, told.get("seconds"), used)
@@ -289,7 +320,8 @@ class Replica:
         else:
             optimizer.fail(job, row.detail)
         others = {name: value for name, value in values.items() if name not in own}
-        if others and withdrawn != "withdrawn":  # the task does not measure them any more
+        # The task does not measure them any more.
+        if others and withdrawn != "withdrawn" and can_encode:
             at = job if used is None else job.moved(self.problem.space, used)
             optimizer.add(at.params, others, outside=True)
         if not withdrawn:
@@ -311,7 +343,8 @@ class Replica:
         if number in self.held:
             self.held.discard(number)
             optimizer = self.optimizer
-            optimizer.observations = optimizer.observations.release(self.jobs[number])
+            if number not in self._passed_over:
+                optimizer.observations = optimizer.observations.release(self.jobs[number])
 
     def _moment(self, detail: Any) -> float:
         """From when on a job may be tried again, by the clock of leases; of another boot: now."""
@@ -331,7 +364,9 @@ class Replica:
             update="enqueued" if enqueued else row.update_kind,
             decision_seconds=0.0 if enqueued else float(row.stage_seconds["total"]),
             warnings=() if enqueued else tuple(row.warnings),
-            point=self.problem.space.encode(row.params, outside=True),
+            point=self.problem.space.encode(row.params, outside=True)
+            if self._can_encode(row.params)
+            else np.empty(0),
             not_asked=self._earlier.not_asked(row.task),
         )
         self.jobs[row.job] = suggestion

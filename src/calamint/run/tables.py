@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from calamint.decide import Record, Value, read_values
 from calamint.errors import ProblemError, ResultError
-from calamint.problem import Params, Problem, Task
+from calamint.problem import Params, Problem
 from calamint.run.store import Measured
 
 # A spreadsheet would take a cell that begins so for a formula, and run it.
@@ -55,23 +55,10 @@ def columns_of(problem: Problem, rows: Iterable[Mapping[str, Any]]) -> list[str]
 
 
 def parse_measurements(
-    problem: Problem,
-    values: Mapping[str, Value],
-    expected: Iterable[str],
-    dropped: Collection[str] = (),
+    values: Mapping[str, Value], expected: Iterable[str], binary: Collection[str]
 ) -> tuple[Measured, dict[str, str]]:
-    """Values and standard errors as they are stored, and what is not a number.
-
-    dropped  functions that the problem had: their values are kept, for it may have them again
-    """
-    current, former = values, {}
-    if dropped and isinstance(values, Mapping):
-        current = {name: value for name, value in values.items() if name not in dropped}
-        former = {name: value for name, value in values.items() if name in dropped}
-    read, broken = read_values(current, expected, problem.binary)
-    if former:
-        outcomes = [name for name, value in former.items() if isinstance(value, bool)]
-        read |= read_values(former, dropped, outcomes)[0]
+    """Values and standard errors as they are stored, and what is not a number."""
+    read, broken = read_values(values, expected, binary)
     measured = {}
     for name, (value, _) in read.items():
         given = values[name]
@@ -80,9 +67,11 @@ def parse_measurements(
     return measured, {name: repr(values[name]) for name in broken}
 
 
-def parse_numbers(problem: Problem, values: Mapping[str, Value], task: Task) -> Measured:
+def parse_numbers(
+    values: Mapping[str, Value], expected: Iterable[str], binary: Collection[str]
+) -> Measured:
     """Values that correct others: none of them may have failed."""
-    measured, broken = parse_measurements(problem, values, task.measures)
+    measured, broken = parse_measurements(values, expected, binary)
     if broken:
         name = next(iter(broken))
         raise ResultError(
@@ -106,7 +95,7 @@ def parse_rows(
         where = f"row {index}: " if len(given) > 1 else ""
         try:
             accepted = problem.space.validate(params, outside)
-            measured, broken = parse_measurements(problem, values, problem.measured)
+            measured, broken = parse_measurements(values, problem.measured, problem.binary)
         except ProblemError as error:
             raise type(error)(f"{where}{error}") from None
         if broken:

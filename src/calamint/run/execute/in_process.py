@@ -30,6 +30,7 @@ class InProcess(Executor):
     ) -> None:
         super().prepare(functions, folder, name, study)
         self._waiting: deque[Job] = deque()
+        self._stopped: list[JobResult] = []
         for task, function in functions.items():
             if isinstance(function, Command):
                 raise ProblemError(f"tasks[{task!r}] is a command: write cm.Local() to run it.")
@@ -38,6 +39,8 @@ class InProcess(Executor):
         self._waiting.append(job)
 
     def wait(self, seconds: float) -> list[JobResult]:
+        if self._stopped:
+            return [self._stopped.pop()]
         if not self._waiting:
             time.sleep(max(seconds, 0.0))
             return []
@@ -58,3 +61,4 @@ class InProcess(Executor):
     def stop(self, job: Job) -> None:
         if job in self._waiting:
             self._waiting.remove(job)
+            self._stopped.append(JobResult(job, error="it was cancelled"))

@@ -80,9 +80,16 @@ def _run(payload: dict[str, Any], pipes: list[int], nothing: int) -> bool:
         os.close(pipe)
     with suppress(OSError):
         os.write(answer, b"\n")  # it has begun: what happens from now on, the job has done
+    # Those of the job before may be closed.
+    sys.stdout, sys.stderr = (
+        os.fdopen(number, "w", 1, errors="backslashreplace", closefd=False) for number in (1, 2)
+    )
     sys.path[:] = payload["path"]
     os.environ[MARK] = payload["mark"]
-    folder, variables, threads = os.getcwd(), dict(os.environ), threading.active_count()
+    variables, threads = dict(os.environ), threading.active_count()
+    folder = None
+    with suppress(OSError):  # it may have been removed
+        folder = os.getcwd()
     result = _command(payload) if "argv" in payload else _function(payload)
     text = json.dumps(result, default=_plain)
     for stream in (sys.stdout, sys.stderr):
@@ -105,10 +112,11 @@ def _run(payload: dict[str, Any], pipes: list[int], nothing: int) -> bool:
     return bool(again)
 
 
-def _restore(folder: str, variables: dict[str, str]) -> bool:
-    """Leave the next job the folder and the environment that this one had."""
+def _restore(folder: str | None, variables: dict[str, str]) -> bool:
+    """Leave the next job the folder and the environment that this one had, and no alarm."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     try:
-        os.chdir(folder)
+        os.chdir(folder or "")
     except OSError:
         return False
     if dict(os.environ) != variables:
@@ -215,7 +223,7 @@ def _function(payload: dict[str, Any]) -> dict[str, Any]:
     seconds = time.perf_counter() - begin
     try:
         json.dumps(values, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:
         return {"error": f"its result cannot be read: {error}", "cause": "refused"}
     return {"values": values, "seconds": seconds}
 

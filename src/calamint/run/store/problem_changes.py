@@ -46,13 +46,21 @@ class ProblemChanges:
         self.database, self._rows = database, rows
 
     def change(
-        self, problem: Problem, revision: int, differences: Sequence[str], reason: str
+        self,
+        problem: Problem,
+        revision: int,
+        sequence: int,
+        differences: Sequence[str],
+        reason: str,
     ) -> int | None:
-        """Another problem: its revision, or None if others changed it since `revision`."""
+        """Another problem: its revision, or None if anything happened since `sequence`."""
         with self.database.write() as connection:
             row = self._rows.study(connection)
-            if row.revision != revision:
+            if (row.revision, row.sequence) != (revision, sequence):
                 return None
+            for kind, name in _paused(_read_events(connection, row.id, "paused", "resumed")):
+                if name not in (problem.tasks if kind == "task" else problem.resources):
+                    self._rows.event(connection, "resumed", detail=self._said(kind, name, ""))
             # What was learnt under the old problem is no start for what is learnt under this one.
             self._rows.update_study(
                 connection, problem=problem.to_content(), revision=revision + 1, state=None
@@ -72,8 +80,10 @@ class ProblemChanges:
 
     def _event(self, event: str, kind: Pausable, name: str, reason: str) -> None:
         with self.database.write() as connection:
-            said = {"by": user(), "reason": words(reason)}
-            self._rows.event(connection, event, detail={"kind": kind, "name": name, **said})
+            self._rows.event(connection, event, detail=self._said(kind, name, reason))
+
+    def _said(self, kind: Pausable, name: str, reason: str) -> dict[str, str]:
+        return {"kind": kind, "name": name, "by": user(), "reason": words(reason)}
 
 
 def problem_changes(database: Database, study: int) -> list[ProblemChange]:
@@ -93,22 +103,30 @@ def problem_changes(database: Database, study: int) -> list[ProblemChange]:
 
 def paused(database: Database, study: int) -> set[tuple[Pausable, str]]:
     """Tasks and resources that are paused, by kind and name."""
+    return _paused(_events(database, study, "paused", "resumed"))
+
+
+def _paused(events: Sequence[Any]) -> set[tuple[Pausable, str]]:
     found: set[tuple[Pausable, str]] = set()
-    for row in _events(database, study, "paused", "resumed"):
+    for row in events:
         pair = row.detail["kind"], row.detail["name"]
         (found.add if row.kind == "paused" else found.discard)(pair)
     return found
 
 
 def _events(database: Database, study: int, *kinds: str) -> Sequence[Any]:
+    with database.read() as connection:
+        return _read_events(connection, study, *kinds)
+
+
+def _read_events(connection: Connection, study: int, *kinds: str) -> Sequence[Any]:
     events = schema.events.c
     query = (
         select(events.time, events.kind, events.detail)
         .where(events.study_id == study, events.kind.in_(kinds))
         .order_by(events.sequence)
     )
-    with database.read() as connection:
-        return connection.execute(query).all()
+    return connection.execute(query).all()
 
 
 def write_problem(connection: Connection, study: int, problem: Problem) -> None:

@@ -37,11 +37,14 @@ def change(
     name: Name = None,
     trust: Trust = False,
 ) -> None:
-    """Go on with another problem: other bounds, options, limits, tasks, resources or costs."""
+    """Go on with another problem: other bounds, options, limits, tasks, resources or costs.
+
+    Settings stay as they are.
+    """
     if undo == (problem is not None):
         raise ProblemError("write a spec, such as problem.toml, or --undo.")
     study = edit_study(storage, name, trust)
-    wanted = study.problem_before() if problem is None else read_problem(problem)
+    wanted = study.problem_before(trust) if problem is None else read_problem(problem)
     differences = study.preview_change(wanted)
     if not differences:
         typer.echo("Nothing differs.")
