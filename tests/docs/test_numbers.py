@@ -49,6 +49,7 @@ DEFINED = {
         "0.1": "a length-scale; γ",
         "0.01": "a noise variance",
         "0.05": "δ",
+        "0.75": "a minimum",
         "1.2": "a limit",
         "1.3": "seconds of a decision in the paper",
     },
