@@ -14,9 +14,8 @@ from calamint.run.changes import change_problem, changes_of, check_pausable, pro
 from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
 from calamint.run.read_table import Extra, Imported, rows_to_add
 from calamint.run.store import Database, Measured, Store
-from calamint.run.studies import find_study, stored_problem
 from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
-from calamint.run.view import StudyView
+from calamint.run.view import StudyView, stored_study
 
 
 class StudyEditor(StudyView):
@@ -43,9 +42,7 @@ class StudyEditor(StudyView):
     ) -> "StudyEditor":
         """Open a study to tell, correct or change it, as `Study.load` does to go on with it."""
         database = storage if isinstance(storage, Database) else Database(storage, create=False)
-        row = find_study(database, name)
-        problem = stored_problem(row, trust) if problem is None else problem
-        return StudyEditor(database, row, problem, Settings.from_json(row.settings))
+        return StudyEditor(database, *stored_study(database, name, problem, trust))
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """Queue a job; queued jobs run before suggested ones. Returns its number."""

@@ -44,6 +44,15 @@ def time_of(clock: Clock | None) -> float:
     return clock.now() if isinstance(clock, VirtualClock) else time.time()
 
 
+def stored_study(
+    database: Database, name: str | None, problem: Problem | None, trust: bool
+) -> tuple[Row[Any], Problem, Settings]:
+    """The row of a study, its problem, unless that is given, and its settings."""
+    row = find_study(database, name)
+    problem = stored_problem(row, trust) if problem is None else problem
+    return row, problem, Settings.from_json(row.settings)
+
+
 class StudyView:
     """A study that is only read: where it stands, what was measured, what is believed."""
 
@@ -75,9 +84,7 @@ class StudyView:
     ) -> "StudyView":
         """Open a study to read it, as `Study.load` does to go on with it."""
         database = storage if isinstance(storage, Database) else Database(storage, read_only=True)
-        row = find_study(database, name)
-        problem = stored_problem(row, trust) if problem is None else problem
-        return StudyView(database, row, problem, Settings.from_json(row.settings))
+        return StudyView(database, *stored_study(database, name, problem, trust))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} in {self.database.where}>"
