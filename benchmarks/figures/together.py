@@ -82,7 +82,14 @@ def report(figure: str, looks: tuple[int, ...], mean: bool, found: list[GapRow])
         for method in entries(figure)
         if any(row.method == method for row in found)
     }
-    draw_panels({figure: curves}, COLORS, PICTURES / f"{figure}.png", y=f"{name} gap", bold="PESC")
+    draw_panels(
+        {figure: curves},
+        COLORS,
+        PICTURES / f"{figure}.png",
+        y=f"{name} gap",
+        bold="PESC",
+        logarithmic=figure != "fig4b",  # nothing is found there
+    )
     lines = [
         f"| method | evaluations | repetitions | {name} gap | 95 % interval |",
         "|---|---|---|---|---|",
