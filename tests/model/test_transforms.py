@@ -157,7 +157,7 @@ def test_one_logarithm_of_an_objective_replaces_another_as_soon_as_it_is_better(
     from calamint.model.hyperparameters import Hyperparameters, Prior
 
     inputs = RNG(2).random((24, 2))
-    values = 0.2 + np.exp(2 * np.sin(5 * inputs[:, 0]) + 2 * np.cos(4 * inputs[:, 1]))
+    values = 0.02 + np.exp(1.5 * (np.sin(5 * inputs[:, 0]) + np.cos(4 * inputs[:, 1])))
     data, index = Data(inputs, values, np.full(len(values), np.nan)), np.arange(2)
     kernel, prior = cm.Model().kernel_of("f"), Prior.standard(2)
     theta = prior.complete(prior.centre[prior.free])[None]
