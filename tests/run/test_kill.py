@@ -98,7 +98,9 @@ def forked(work, *arguments):
         work(*arguments)
         code = 0
     except BaseException:
-        traceback.print_exc()
+        # Not sys.stderr, which pytest may hold in this process's memory.
+        traceback.print_exc(file=sys.__stderr__)
+        sys.__stderr__.flush()
     finally:
         os._exit(code)
 

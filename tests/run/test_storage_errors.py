@@ -104,6 +104,20 @@ def test_a_run_waits_for_a_locked_database(path, monkeypatch):
     held.close()
 
 
+def test_a_file_that_another_process_is_just_creating(tmp_path):
+    """SQLite refuses at once, however long it was told to wait."""
+    path = tmp_path / "a.db"
+    creator = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    creator.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite3.connect(path, timeout=30).execute("PRAGMA journal_mode = WAL")
+    end = threading.Timer(0.2, creator.rollback)
+    end.start()
+    assert quick(storage=f"sqlite:///{path}").ask() is not None
+    end.join()
+    creator.close()
+
+
 def test_a_damaged_file(path):
     raw(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -264,10 +265,23 @@ def _on_connect(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # `_on_begin` begins transactions, not the driver
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _use_write_ahead_log(cursor)
     # What is committed survives a power failure.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _use_write_ahead_log(cursor: sqlite3.Cursor) -> None:
+    """Wait here: SQLite does not wait when two processes change the journal of a new file."""
+    until = time.monotonic() + _BUSY_TIMEOUT
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _on_connect_to_read(connection: sqlite3.Connection, _: object) -> None:
