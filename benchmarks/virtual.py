@@ -49,10 +49,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Methods on the same problems, looked at after so many measurements, or seconds.
-
-    title, repetitions  what is said about it, and how often it is repeated
-    """
+    """Methods on the same problems, looked at after so many measurements, or seconds."""
 
     solved: Callable[[int], SolvedProblem]
     methods: Mapping[str, Method]
@@ -60,8 +57,6 @@ class Experiment:
     at: tuple[float, ...]
     delta: float
     model: Model = field(default_factory=lambda: Model(transform="none"))
-    title: str = ""
-    repetitions: int = 30
 
 
 @dataclass(frozen=True)
