@@ -35,6 +35,7 @@ class Method:
         acquisition: How to decide.
         condition_on_pending: Whether a decision knows of the jobs that are running.
         refit: Whether a recommendation learns hyper-parameters anew.
+        model: Instead of the experiment's.
     """
 
     tasks: Mapping[str, Task]
@@ -45,6 +46,7 @@ class Method:
     acquisition: Acquisition = field(default_factory=PESC)
     condition_on_pending: bool = True
     refit: bool = False
+    model: Model | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def repetition(name: str, experiment: Experiment, way: str, seed: int) -> list[R
     optimizer = Optimizer(
         problem,
         method.acquisition,
-        experiment.model,
+        method.model or experiment.model,
         seed=seed,
         initial=0,
         delta=experiment.delta,
