@@ -49,6 +49,7 @@ DEFINED = {
         "0.1": "a length-scale; γ",
         "0.01": "a noise variance",
         "0.05": "δ",
+        "0.95": "1 − δ",
         "0.75": "a minimum",
         "0.2": "a limit",
         "7.0": "reported in the paper",
