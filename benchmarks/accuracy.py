@@ -33,7 +33,6 @@ from calamint.acquire.protocol import Incumbent
 from calamint.acquire.rejection import GridGains, grid_gains, regular_grid
 from calamint.arrays import Array
 from calamint.model import Data, Surrogate, fit
-from calamint.show.plots import save
 
 RESULTS = Path(__file__).parent / "results"
 # Of the first draw: site points were chosen by looking at those with smaller seeds.
@@ -178,7 +177,7 @@ def picture(curves: dict[str, tuple[Array, dict[str, Array]]]) -> None:
         title="Information gains of one draw in each regime",
         legend={"orientation": "h", "y": -0.05},
     )
-    save(figure, RESULTS / "accuracy.png")
+    figure.write_image(RESULTS / "accuracy.png")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from calamint.show.plots import save
-
 
 @dataclass(frozen=True)
 class Curve:
@@ -104,7 +102,7 @@ def draw_panels(
         font={"size": 14},
         margin={"t": 50, "b": 60, "l": 60, "r": 20},
     )
-    save(figure, path)
+    figure.write_image(path)
 
 
 def _faint(color: str) -> str:

@@ -20,7 +20,7 @@ def methods() -> None:
     for x in (0.05, 0.3, 0.55, 0.8, 0.95):
         f = math.sin(9 * x) + 0.8 * x
         optimizer.add({"x": x}, {"f": f, "c": math.cos(7 * x) + 0.2})
-    cm.plots.save(cm.plots.compare_1d(optimizer), HERE / "methods.png")
+    cm.plots.compare(optimizer).save(HERE / "methods.png")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from calamint.acquire import PESC
 from calamint.acquire.pesc.pesc import Information
 from calamint.acquire.rejection import GridGains, grid_gains, optima, root_of
 from calamint.arrays import Array, Index
-from calamint.show.plots import explain_1d, save
+from calamint.show import plots
 from figures.figure import PICTURES, Figure
 
 CELLS = 200
@@ -103,7 +103,7 @@ def report2(_: list[Any]) -> str:
         bits = optimizer.information().contributions(GRID).max(0) / math.log(2)
         if bits[0] > bits[1] > 0.05:
             break
-    save(explain_1d(optimizer), PICTURES / "fig2.png")
+    plots.explain(optimizer).save(PICTURES / "fig2.png")
     return f"Seed {seed}: at most {bits[0]:.3f} bits from f and {bits[1]:.3f} bits from c."
 
 
@@ -162,7 +162,7 @@ def _finish(figure: Any, path: Path, legend: dict[str, float]) -> None:
         legend=legend,
         margin={"t": 40, "b": 40, "l": 40, "r": 40},
     )
-    save(figure, path)
+    figure.write_image(path)
 
 
 def report3(_: list[Any]) -> str:

@@ -204,3 +204,13 @@ def test_settings_are_checked_and_written():
     assert cm.Problem.from_toml(stated.to_toml()) == stated
     assert 'failures = "retry"' in stated.to_toml()
     assert "failures" not in problem().to_toml()
+
+
+@pytest.mark.parametrize("name", ["t" * 200, "ü" * 100])
+def test_the_longest_name_of_a_task_leaves_room_for_what_is_learnt_of_it(name):
+    tasks = {name: cm.Task(["f", "c"], failures="model")}
+    optimizer = cm.Optimizer(problem(tasks=tasks), model=POINT, initial=2)
+    optimizer.fail(optimizer.ask(), "no")
+    job = optimizer.ask()
+    optimizer.tell(job, values_at(job.params))
+    assert optimizer.ask() is not None

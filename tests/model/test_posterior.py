@@ -123,3 +123,17 @@ def test_noise_free_data_are_met():
     mean, variance = posterior.mean_variance(e.data.inputs)
     assert np.allclose(mean, e.targets, atol=1e-7)
     assert np.all(variance < 1e-10)
+
+
+@pytest.mark.parametrize("known", [None, 0.01])
+def test_leaving_one_out_is_conditioning_on_the_others(kernel_name, known):
+    e = likelihood(kernel_name, known=known)
+    theta = thetas()
+    mean, variance = e.posterior(theta).leave_one_out()
+    for index in range(len(e.data)):
+        others = e.data.take(np.delete(np.arange(len(e.data)), index))
+        without = replace(e, data=others).posterior(theta)
+        there = e.data.inputs[index : index + 1]
+        expected_mean, expected_variance = without.mean_variance(there)
+        assert np.allclose(mean[:, index], expected_mean[:, 0], rtol=1e-7, atol=1e-8)
+        assert np.allclose(variance[:, index], expected_variance[:, 0], rtol=1e-6, atol=1e-8)

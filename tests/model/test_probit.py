@@ -119,3 +119,17 @@ def test_hyperparameters_are_learnt_from_outcomes():
     x = np.array([[0.125], [0.375], [0.625], [0.875]])
     passing = ndtr(made.posterior(drawn).mean_variance(x)[0].mean(0))
     assert np.array_equal(passing > 0.5, [True, False, True, False])
+
+
+def test_leaving_one_outcome_out_is_what_its_cavity_says():
+    """Close to conditioning on the others: expectation propagation approximates both."""
+    inputs = np.array([[0.1], [0.25], [0.5], [0.6], [0.9]])
+    passes = np.array([1, 1, 0, 0, 1])
+    posterior = outcomes(passes, inputs).posterior(theta())
+    mean, variance = posterior.leave_one_out()
+    for index in range(5):
+        others = np.delete(np.arange(5), index)
+        without = outcomes(passes[others], inputs[others]).posterior(theta())
+        expected, spread = without.mean_variance(inputs[index : index + 1])
+        assert mean[0, index] == pytest.approx(expected[0, 0], abs=0.02)
+        assert variance[0, index] == pytest.approx(spread[0, 0], rel=0.05)

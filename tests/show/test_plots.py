@@ -1,15 +1,369 @@
-"""Figures have what they promise, and files are written where they can be."""
+"""Plots show what is stored and believed: the right points with the right marks."""
 
+import json
+import math
 import shutil
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.show import studies
+from tests.show.studies import HOSTILE, decoupled, mixed, problem, truth
 
 import calamint as cm
 from calamint.acquire import ACQUISITIONS
+from calamint.show.plots.source import read_source
+from calamint.show.plots.style import MARKS, MOST
+
+ONE_PARAMETER = ("explain", "compare")
+OF_JOBS = ("decisions", "time", "timeline")
 
 
-def optimizer(**changes):
+def named(figure, name):
+    return [trace for trace in figure.data if trace.name == name]
+
+
+def line_at(figure, value):
+    """How many straight lines lie at a value of y."""
+    return sum(shape.y0 == shape.y1 == value for shape in figure.layout.shapes)
+
+
+# -- progress and limits --------------------------------------------------------------------------
+
+
+def test_progress_marks_every_evaluation_by_what_is_known_of_its_input():
+    study = decoupled()
+    plot = study.plots.progress()
+    rows = plot.data()
+    source = read_source(study)
+    counted = Counter(row["status"] for row in rows if row["f"] is not None)
+    assert counted["infeasible"] > 0
+    assert counted["feasible"] > 0
+    for status in ("feasible", "infeasible", "unconfirmed"):
+        marks = named(plot.figure, status)
+        assert sum(len(trace.x) for trace in marks) == counted[status]
+        for trace in marks:
+            assert trace.marker.symbol == MARKS[status]["symbol"]
+            assert trace.marker.color == MARKS[status]["color"]
+    # Shapes differ, so that colour is not needed.
+    assert len({mark["symbol"] for mark in MARKS.values()}) == len(MARKS)
+    failed = [each for each in source.evaluations if each.status == "failed"]
+    (marks,) = named(plot.figure, "failed")
+    assert len(marks.x) == len(failed) > 0
+    for each, row in zip(source.evaluations, rows, strict=True):
+        values = truth(each.params)
+        if row["f"] is not None:
+            assert row["f"] == values["f"]
+
+
+def test_the_best_confirmed_input_is_the_best_with_everything_measured():
+    study = decoupled()
+    rows = study.plots.progress().data()
+    best = [row["best confirmed f"] for row in rows if row["best confirmed f"] is not None]
+    assert best == sorted(best, reverse=True)
+    joined = {}
+    for record in study.history:
+        joined.setdefault(tuple(record.params.values()), {}).update(record.values)
+    works = [v["f"] for v in joined.values() if len(v) == 3 and v["c"] >= 0.3 and v["d"] <= 5]
+    assert best[-1] == min(works)
+
+
+def test_the_last_recommendation_of_progress_is_that_of_the_study():
+    study = decoupled()
+    rows = study.plots.progress().data()
+    last = study.recommend()
+    assert rows[-1]["recommended f"] == pytest.approx(last.objective)
+    assert rows[-1]["probability of feasibility"] == pytest.approx(last.probability)
+    assert (rows[-1]["from"], rows[-1]["to"]) == pytest.approx(last.interval)
+    known = [row for row in rows if row["recommended f"] is not None]
+    assert len(known) >= 10
+
+
+def test_progress_over_time_and_cost():
+    study = decoupled()
+    plots = {over: cm.plots.progress(study, over=over) for over in ("evaluations", "time", "cost")}
+    rows = plots["time"].data()
+    assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
+    costs = {"price": 2.0, "weigh": 1.0, None: 0.0}
+    assert rows[-1]["cost"] == sum(costs[row["task"]] for row in rows)
+    ends = {over: max(plot.figure.data[1].x) for over, plot in plots.items()}
+    assert ends["evaluations"] == len(rows)
+    assert ends["cost"] == rows[-1]["cost"]
+    assert ends["time"] == pytest.approx(rows[-1]["seconds"] / 60)  # minutes
+    assert plots["time"].figure.layout.xaxis2.title.text == "minutes"
+    with pytest.raises(cm.ProblemError, match="over is 'years'"):
+        cm.plots.progress(study, over="years")
+    with pytest.raises(cm.ProblemError, match="write one of 'evaluations'"):
+        cm.plots.progress(mixed(), over="time")
+
+
+def test_pending_jobs_are_marked_where_they_are_expected():
+    optimizer = mixed()
+    (pending,) = optimizer.pending
+    (marks,) = named(cm.plots.progress(optimizer).figure, "pending (expected)")
+    assert marks.marker.symbol == "triangle-up-open"
+    assert list(marks.y) == [optimizer.predict(pending.params)["score"].median]
+
+
+def test_a_trade_off_has_the_measured_pairs_and_the_limits():
+    study = decoupled()
+    plot = study.plots.trade_off()
+    assert line_at(plot.figure, 0.3) == 1
+    assert line_at(plot.figure, 5.0) == 1
+    drawn = {
+        (x, y)
+        for trace in plot.figure.data
+        if trace.yaxis in (None, "y")
+        for x, y in zip(trace.x, trace.y, strict=True)
+    }
+    rows = plot.data()
+    assert drawn == {(row["f"], row["c"]) for row in rows if "c" in row}
+    for row in rows:
+        met = row.get("c", 1.0) >= 0.3
+        assert (row["status"] == "infeasible") == (not met)
+    assert "left" in plot.caption  # smaller is better
+
+
+def test_only_the_limit_that_binds_has_a_bar():
+    rows = {row["limit"]: row for row in decoupled().plots.limits().data()}
+    assert rows["d <= 5.0"]["improvement"] == pytest.approx(0.0, abs=1e-6)
+    # With its limit the optimum is 0.02, at x + y = 1.1; without it 0, where weighing may fail.
+    binding = rows["c >= 0.3"]
+    assert binding["f with it"] == pytest.approx(0.02, abs=1e-3)
+    assert 0.005 < binding["improvement"] < 0.021
+    assert binding["f without it"] == binding["f with it"] - binding["improvement"]
+
+
+# -- what is believed -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [decoupled, mixed])
+def test_slices_are_predictions_and_gains_along_a_parameter(source):
+    study = source()
+    best = study.recommend().params
+    first = next(iter(best))
+    plot = cm.plots.slices(study, parameters=list(best))
+    rows = plot.data()
+    assert len(rows) >= 25
+    for row in rows[::9]:
+        params = {**best, first: row[first]}
+        prediction = study.predict(params)
+        gains = study.gains([params])
+        for name, function in prediction.functions.items():
+            assert row[name] == pytest.approx(function.median, rel=1e-6, abs=1e-9)
+            assert row[f"{name} from"] == pytest.approx(function.interval[0], rel=1e-6, abs=1e-9)
+        probability = row["probability of feasibility"]
+        assert probability == pytest.approx(prediction.probability, rel=1e-6, abs=1e-12)
+        for name, bits in gains.items():
+            assert row[f"bits from {name}"] == pytest.approx(bits[0], rel=1e-4, abs=1e-6)
+
+
+def test_sliders_and_drop_downs_show_other_slices():
+    study = decoupled()
+    plot = study.plots.slices()
+    along, other, at = plot.controls
+    assert list(along.options) == ["x", "y"]
+    assert list(other.options)[1:] == ["x", "y"]
+    best = study.recommend().params
+    for index, shown in enumerate(at.options[2]):  # y moves, along x
+        view = plot.views[(0, 2, index)]
+        line = next(each for each in view.traces if each.get("mode") == "lines")
+        expected = study.predict({"x": line["x"][20], "y": float(shown)})["f"].median
+        assert line["y"][20] == pytest.approx(expected, rel=1e-5)
+    # A parameter cannot be moved along itself.
+    assert plot.views[(0, 1, 3)] is plot.views[(0, 0, 0)]
+    assert plot.figure.data[1].y[3] == plot.views[(0, 0, 0)].traces[1]["y"][3]
+    given = cm.plots.slices(study, at={"x": 0.1, "y": 0.2})
+    assert "x = 0.1, y = 0.2" in given.caption
+    assert best  # the default
+
+
+def test_slices_have_limits_and_measurements():
+    study = decoupled()
+    figure = study.plots.slices().figure
+    assert line_at(figure, 0.3) == 1
+    assert line_at(figure, 5.0) == 1
+    marks = [trace for trace in figure.data if trace.mode == "markers" and trace.yaxis == "y2"]
+    drawn = sorted(value for trace in marks for value in trace.y)
+    assert drawn == sorted(r.values["c"] for r in study.history if "c" in r.values)
+
+
+def test_axes_have_the_users_scales():
+    figure = cm.plots.slices(mixed(), parameters=["rate", "layers", "kind"]).figure
+    assert figure.layout.xaxis.type == "log"
+    assert figure.layout.xaxis.range[0] == pytest.approx(-4, abs=0.1)
+    assert figure.layout.xaxis.range[1] == pytest.approx(0, abs=0.1)
+    kinds = cm.plots.slices(mixed(), parameters=["kind"])
+    assert list(kinds.figure.layout.xaxis.categoryarray) == ["relu", "tanh", "True"]
+    assert [row["kind"] for row in kinds.data()] == ["relu", "tanh", True]
+    layers = cm.plots.slices(mixed(), parameters=["layers"])
+    assert [row["layers"] for row in layers.data()] == [1, 2, 3, 4]
+
+
+def test_contours_are_predictions_over_two_parameters():
+    study = decoupled()
+    plot = study.plots.contours()
+    show, axes = plot.controls
+    assert list(show.options)[:3] == ["f", "c", "d"]
+    assert "probability of feasibility" in show.options
+    assert "bits from c" in show.options
+    rows = plot.data()
+    for row in rows[::150]:
+        prediction = study.predict({"x": row["x"], "y": row["y"]})
+        assert row["c"] == pytest.approx(prediction["c"].median, rel=1e-5, abs=1e-9)
+        shown = row["probability of feasibility"]
+        assert shown == pytest.approx(prediction.probability, rel=1e-5, abs=1e-9)
+    surface = plot.views[(1, 0)].traces
+    limit = next(trace for trace in surface if trace.get("name") == "limit")
+    assert limit["contours"]["start"] == 0.3
+    x, y = plot.figure.layout.xaxis.title.text, plot.figure.layout.yaxis.title.text
+    assert list(axes.options) == [f"{y} over {x}"]
+
+
+def test_contours_of_many_parameters_move_the_most_important_others():
+    optimizer = mixed()
+    plot = cm.plots.contours(optimizer)
+    assert [control.label for control in plot.controls] == ["show", "axes", "other parameter", "at"]
+    assert len(plot.views) == len(plot.controls[0].options) * 3 * 4 * 5
+    heat = plot.views[(0, 1, 0, 0)].traces[0]
+    assert heat["type"] == "heatmap"  # options have no between
+    with pytest.raises(cm.ProblemError, match="'laiers': did you mean 'layers'"):
+        cm.plots.contours(optimizer, parameters=["laiers"])
+
+
+def test_importance_finds_what_matters():
+    optimizer = cm.Optimizer(
+        cm.Problem({"a": cm.Real(0, 1), "b": cm.Real(0, 1)}, minimize="f", constraints=["c <= 1"]),
+        model=cm.Model(hyperparameters="map"),
+    )
+    rng = np.random.default_rng(0)
+    for a, b in rng.random((25, 2)):
+        # Additive: of the variance of f, 1/12 and 4/12 are of a and b.
+        optimizer.add({"a": a, "b": b}, {"f": a + 2 * b, "c": math.sin(4 * b)})
+    rows = {row["parameter"]: row for row in cm.plots.importance(optimizer).data()}
+    # 256 pairs estimate a share with a standard error below 0.05.
+    assert rows["a"]["f"] == pytest.approx(0.2, abs=0.1)
+    assert rows["b"]["f"] == pytest.approx(0.8, abs=0.2)
+    assert rows["a"]["c"] < 0.02
+    assert rows["b"]["c"] == pytest.approx(1.0, abs=0.2)
+    assert next(iter(rows)) == "b"
+
+
+def test_parallel_coordinates_have_a_line_for_each_input():
+    optimizer = mixed()
+    plot = cm.plots.parallel_coordinates(optimizer)
+    rows = plot.data()
+    assert len(rows) == len(optimizer.history)
+    lines = sum(sum(x is None for x in trace.x) for trace in plot.figure.data)
+    assert lines == len(rows)
+    names = list(plot.figure.layout.xaxis.ticktext)
+    assert names == ["rate", "layers", "kind", "score", "fits"]
+    heights = [y for trace in plot.figure.data for y in trace.y if y is not None]
+    assert min(heights) >= 0
+    assert max(heights) <= 1
+
+
+# -- decisions ------------------------------------------------------------------------------------
+
+
+def test_decisions_have_the_bits_of_the_jobs_and_what_they_competed_with():
+    study = decoupled()
+    plot = study.plots.decisions()
+    rows = plot.data()
+    jobs = {job.number: job for job in study.jobs}
+    for row in rows:
+        job = jobs[row["job"]]
+        assert row["bits"] == (sum(job.bits.values()) if job.bits else None)
+        for task, score in job.scores.items():
+            assert row[f"score of {task}"] == score
+    marked = {
+        number: trace.marker.symbol
+        for trace in plot.figure.data
+        if trace.mode == "markers"
+        for number in trace.x
+    }
+    assert set(marked) == {job.number for job in jobs.values() if job.bits}
+    for number, symbol in marked.items():
+        assert symbol.endswith("-open") == (jobs[number].update == "partial")
+    assert any(symbol.endswith("-open") for symbol in marked.values())
+    offered = named(plot.figure, "weigh, offered")[0]
+    assert dict(zip(offered.x, offered.y, strict=True)) == {
+        number: job.scores["weigh"]
+        for number, job in jobs.items()
+        if job.bits and "weigh" in job.scores
+    }
+
+
+def test_evaluations_count_the_jobs_of_each_task():
+    study = decoupled()
+    rows = study.plots.evaluations().data()
+    expected = study.summary().evaluations
+    assert {task: rows[-1][task] for task in expected} == expected
+
+
+def test_time_is_that_of_decisions_and_attempts():
+    study = decoupled()
+    rows = {row["what"]: row for row in study.plots.time().data()}
+    # Decisions take their real time on the clock of this study.
+    priced = rows["running price"]
+    assert priced["seconds"] == pytest.approx(30.0 * priced["times"], rel=0.1)
+    deciding = sum(row["seconds"] for what, row in rows.items() if what.startswith("deciding"))
+    assert deciding == pytest.approx(study.summary().decision_seconds)
+    assert sum(row["share"] for row in rows.values()) == pytest.approx(1.0)
+
+
+def test_the_timeline_has_every_attempt_on_a_lane_of_its_own():
+    study = decoupled()
+    plot = study.plots.timeline()
+    assert len(plot.data()) == len(study.attempts(running=False))
+    lanes = {}
+    for trace in plot.figure.data:
+        for start, length, lane in zip(trace.base, trace.x, trace.y, strict=True):
+            lanes.setdefault(lane, []).append((start, start + length))
+    assert set(lanes) == {"office 1", "office 2"}  # its capacity
+    for spans in lanes.values():
+        spans.sort()
+        for (_, ended), (started, _) in pairwise(spans):
+            assert started >= ended - 1e-9
+    patterns = Counter(p for trace in plot.figure.data for p in trace.marker.pattern.shape)
+    assert patterns["x"] == sum(job.state == "failed" for job in study.jobs) > 0
+    assert any("bits" in text for trace in plot.figure.data for text in trace.hovertext)
+
+
+# -- trust ----------------------------------------------------------------------------------------
+
+
+def test_trust_compares_measurements_with_predictions_from_the_others():
+    study = decoupled()
+    plot = study.plots.trust()
+    rows = [row for row in plot.data() if row["function"] == "f"]
+    assert sorted(row["measured"] for row in rows) == sorted(
+        record.values["f"] for record in study.history if "f" in record.values
+    )
+    inside = sum(row["from"] <= row["measured"] <= row["to"] for row in rows)
+    assert f"f: {inside} of {len(rows)} within" in plot.caption
+    limited = [row for row in plot.data() if row["function"] == "c"]
+    for row in limited:
+        assert row["met"] == (row["measured"] >= 0.3)
+        assert 0 <= row["probability of meeting the limit"] <= 1
+    assert any(row["function"] == "weigh_works" for row in plot.data())
+
+
+def test_trust_says_which_scale_was_chosen():
+    optimizer = cm.Optimizer(
+        cm.Problem({"x": cm.Real(0, 1)}, minimize="f"),
+        model=cm.Model(hyperparameters="map", transform="log"),
+    )
+    for x in np.linspace(0, 1, 9):
+        optimizer.add({"x": x}, {"f": math.exp(6 * x)})
+    assert "scale logarithmic" in cm.plots.trust(optimizer).caption
+
+
+# -- explanations ---------------------------------------------------------------------------------
+
+
+def line(**changes):
     stated = {"space": {"x": cm.Real(2, 4)}, "maximize": "f", "constraints": ["-1 <= c <= 1"]}
     made = cm.Optimizer(
         cm.Problem(**{**stated, **changes}), model=cm.Model(hyperparameters="map"), seed=0
@@ -20,74 +374,170 @@ def optimizer(**changes):
 
 
 def test_ten_panels_in_the_users_units():
-    figure = cm.plots.explain_1d(optimizer(), points=50)
+    figure = cm.plots.explain(line()).figure
     titles = [annotation.text for annotation in figure.layout.annotations]
     assert [title[0] for title in titles] == list("ABCDEFGHIJ")
-    traces = figure.data
-    paths = [trace for trace in traces if trace.x is not None and len(trace.x) == 50]
+    paths = [trace for trace in figure.data if trace.x is not None and len(trace.x) == 300]
     assert len(paths) == 10
     assert min(paths[0].x) == 2
     assert max(paths[0].x) == 4
     # The surrogate about f is drawn around its own values, and not with the sign turned.
-    believed = paths[1]
-    assert 8 < np.mean(believed.y) < 12
-    measured = [trace for trace in traces if trace.mode == "markers"]
+    assert 8 < np.mean(paths[1].y) < 12
+    measured = [trace for trace in figure.data if trace.mode == "markers"]
     assert len(measured) == 6
     assert sorted(measured[0].x) == [2.2, 2.9, 3.3, 3.8]
     assert np.all(np.isfinite(np.concatenate([np.asarray(trace.y, float) for trace in paths])))
 
 
 def test_bits_are_those_of_gains():
-    made = optimizer()
-    figure = cm.plots.explain_1d(made, points=50)
-    averaged = [trace for trace in figure.data if len(trace.x) == 50][4]
+    made = line()
+    plot = cm.plots.explain(made)
+    averaged = [trace for trace in plot.figure.data if len(trace.x) == 300][4]
     gains = made.gains([{"x": x} for x in averaged.x])
     assert np.allclose(averaged.y, gains["f"], rtol=1e-6, atol=1e-9)
+    assert np.allclose([row["bits from f"] for row in plot.data()], gains["f"], atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: cm.plots.explain_1d(optimizer(), solution=99), ["solution is 99"]),
-        (
-            lambda: cm.plots.explain_1d(
-                cm.Optimizer(cm.Problem({"x": cm.Real(0, 1), "y": cm.Real(0, 1)}, minimize="f"))
-            ),
-            ["one real parameter", "has 2"],
-        ),
-    ],
-)
-def test_what_cannot_be_drawn_gets_a_sentence(make, words):
-    with pytest.raises(cm.ProblemError) as error:
-        make()
-    for word in words:
-        assert word in str(error.value)
-
-
-def test_files_are_written_or_the_remedy_is_named(tmp_path):
-    figure = cm.plots.explain_1d(optimizer(), points=30)
-    page = cm.plots.save(figure, tmp_path / "explain.html")
-    assert "plotly" in page.read_text()[:100_000].lower()
-    with pytest.raises(cm.ProblemError, match=r"\.html, \.png or \.svg"):
-        cm.plots.save(figure, tmp_path / "explain.jpeg2000")
-    browsers = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    if any(shutil.which(browser) for browser in browsers):
-        assert cm.plots.save(figure, tmp_path / "explain.png").stat().st_size > 10_000
-    else:
-        with pytest.raises(cm.ProblemError, match="Chromium"):
-            cm.plots.save(figure, tmp_path / "explain.png")
+def test_two_parameters_are_explained_with_the_drawn_solutions():
+    study = decoupled()
+    plot = study.plots.explain()
+    drawn = study.optimizer.information().solutions
+    (marks, *_) = named(plot.figure, "drawn x*")
+    assert list(marks.x) == pytest.approx(list(drawn[:, 0]))
+    assert list(marks.y) == pytest.approx(list(drawn[:, 1]))
+    rows = plot.data()
+    bits = [key for key in rows[0] if key.startswith("bits from")]
+    total = [sum(row[key] for key in bits) for row in rows]
+    best = rows[int(np.argmax(total))]
+    (star, *_) = named(plot.figure, "most bits in all")
+    assert (star.x[0], star.y[0]) == (best["x"], best["y"])
+    gains = study.gains([{"x": best["x"], "y": best["y"]}])
+    assert max(total) == pytest.approx(sum(each[0] for each in gains.values()), rel=1e-4)
 
 
 def test_every_method_is_drawn_on_the_same_surrogate():
-    figure = cm.plots.compare_1d(optimizer(), points=60)
-    titles = [annotation.text for annotation in figure.layout.annotations]
+    plot = cm.plots.compare(line(), points=60)
+    titles = [annotation.text for annotation in plot.figure.layout.annotations]
     assert titles[:3] == ["f", "c", "pesc"]
     assert set(titles[2:]) == set(ACQUISITIONS) - {"random", "eicd"}
-    shares = [t.y for t in figure.data if t.type == "scatter" and t.line.color == "#b3541e"]
-    assert len(shares) == len(titles) - 3  # Thompson sampling has a histogram
-    for share in shares:
-        assert np.all(np.isfinite(share))
-        assert np.max(share) == pytest.approx(1.0)
-    drawn = next(t.x for t in figure.data if t.type == "histogram")
+    for method in set(titles[2:]) - {"thompson"}:
+        shares = [row[method] for row in plot.data()]
+        assert np.all(np.isfinite(shares))
+        assert np.max(shares) == pytest.approx(1.0)
+    drawn = next(trace.x for trace in plot.figure.data if trace.type == "histogram")
     assert len(drawn) == 200
     assert 2 <= min(drawn) <= max(drawn) <= 4
+
+
+# -- any study ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in cm.plots.PLOTS if name not in ONE_PARAMETER])
+def test_nothing_measured_yet(name):
+    study = cm.Study(problem())
+    plot = getattr(study.plots, name)()
+    json.dumps(plot.figure.to_plotly_json(), default=str)
+    optimizer = cm.Optimizer(problem())
+    if name in OF_JOBS:
+        with pytest.raises(cm.ProblemError, match=f"{name} needs a study"):
+            cm.plots.PLOTS[name](optimizer)
+    else:
+        assert cm.plots.PLOTS[name](optimizer).title == plot.title
+
+
+@pytest.mark.parametrize("name", [name for name in cm.plots.PLOTS if name not in ONE_PARAMETER])
+def test_one_measurement_of_one_function(name):
+    study = cm.Study(problem(), seed=0)
+    job = study.ask(task="price")
+    study.tell(job, {"f": 1.0})
+    assert cm.plots.PLOTS[name](study).title
+
+
+def test_hostile_words_are_only_words(tmp_path):
+    study = studies.hostile()
+    for name, make in cm.plots.PLOTS.items():
+        if name == "compare":
+            continue
+        plot = make(study)
+        page = plot.save(tmp_path / f"{name}.html").read_text()
+        body = page[: page.index("plotly.js v")]
+        assert "<script>alert" not in body
+        assert body.count("<script") == body.count("</script>") + 1 == 2
+        assert "&lt;script&gt;alert" in body or "alert" not in body
+        # What Plotly is given is escaped, too: it reads some markup.
+        for text in words_of(plot.figure.to_plotly_json()):
+            assert "<script" not in text
+            assert len(text) < 2000
+    assert HOSTILE["entity"] in {row["option"] for row in cm.plots.trade_off(study).data()}
+
+
+def words_of(content):
+    """Every text of a figure."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict):
+        for key, each in content.items():
+            yield from words_of(each) if key != "bdata" else ()
+    elif isinstance(content, list | tuple):
+        for each in content:
+            yield from words_of(each)
+
+
+def test_thousands_of_jobs_are_thinned_and_that_is_said():
+    stated = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["c <= 1"])
+    clock = cm.VirtualClock()
+    study = cm.Study(stated, seed=0, acquisition="random", clock=clock)
+    count = 5000
+    xs = np.random.default_rng(0).random(count)
+    study.add_all([({"x": x}, {"f": x, "c": 2 * x}) for x in xs])
+    source = read_source(study)
+    source.__dict__["recommendation"] = cm.Recommendation({"x": 0.5}, 0.5, 1.0, True)
+    for name in ("trade_off", "parallel_coordinates"):
+        plot = cm.plots.PLOTS[name](source)
+        assert len(plot.data()) == count
+        drawn = sum(len(trace.x) for trace in plot.figure.data)
+        assert drawn <= 2 * MOST
+        assert "of 5,000 inputs are drawn" in plot.caption
+
+
+def test_what_is_no_study_gets_a_sentence():
+    with pytest.raises(cm.ProblemError, match="write a Study or an Optimizer"):
+        cm.plots.progress(42)
+    with pytest.raises(AttributeError, match="there is no plot 'progres'"):
+        decoupled().plots.progres  # noqa: B018
+    assert "progress" in dir(decoupled().plots)
+    with pytest.raises(cm.ProblemError, match="one real parameter, or with two"):
+        cm.plots.explain(mixed())
+    with pytest.raises(cm.ProblemError, match="solution is 99"):
+        cm.plots.explain(line(), solution=99)
+
+
+def test_files_are_written_or_the_remedy_is_named(tmp_path):
+    plot = cm.plots.explain(line())
+    page = plot.save(tmp_path / "explain.html").read_text()
+    assert "plotly.js" in page
+    assert "<details><summary>Data</summary>" in page
+    with pytest.raises(cm.ProblemError, match=r"\.html, \.png or \.svg"):
+        plot.save(tmp_path / "explain.jpeg2000")
+    with pytest.raises(cm.StorageError, match="cannot be written"):
+        plot.save(tmp_path / "nowhere" / "explain.html")
+    browsers = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    if any(shutil.which(browser) for browser in browsers):
+        assert plot.save(tmp_path / "explain.png").stat().st_size > 10_000
+        assert plot.save(tmp_path / "explain.svg").read_text().startswith("<svg")
+    else:
+        with pytest.raises(cm.ProblemError, match="Chromium"):
+            plot.save(tmp_path / "explain.png")
+
+
+def test_notebooks_show_the_figure():
+    import plotly.io
+
+    before = plotly.io.renderers.default
+    plotly.io.renderers.default = "plotly_mimetype"
+    try:
+        bundle = cm.plots.evaluations(decoupled())._repr_mimebundle_()
+    finally:
+        plotly.io.renderers.default = before
+    (shown,) = bundle.values()
+    assert {trace["name"] for trace in shown["data"]} == {"price", "weigh"}

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from calamint.decide.clock import Clock, VirtualClock
     from calamint.decide.confirm import default_confirmations, tasks_to_measure_all
     from calamint.decide.decision import recompute_update
+    from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
+    from calamint.decide.observations import Observations
     from calamint.decide.optimize_function import Result, optimize
     from calamint.decide.optimizer import Optimizer
-    from calamint.decide.queries import FunctionPrediction, Prediction
+    from calamint.decide.queries import FunctionPrediction, Prediction, Query
     from calamint.decide.records import (
         REASONS,
         Decision,
@@ -32,8 +34,11 @@ __all__ = [
     "Duration",
     "FullUpdate",
     "FunctionPrediction",
+    "MeasuredInput",
+    "Observations",
     "Optimizer",
     "Prediction",
+    "Query",
     "Rationality",
     "Recommendation",
     "Record",
@@ -48,6 +53,8 @@ __all__ = [
     "default_confirmations",
     "duration_of",
     "free_capacity",
+    "input_key",
+    "measured_inputs",
     "optimize",
     "parse_seconds",
     "read_settings",
@@ -65,9 +72,11 @@ __getattr__, __dir__ = lazy_exports(
         "clock": ("Clock", "VirtualClock"),
         "confirm": ("default_confirmations", "tasks_to_measure_all"),
         "decision": ("recompute_update",),
+        "measured": ("MeasuredInput", "input_key", "measured_inputs"),
+        "observations": ("Observations",),
         "optimize_function": ("Result", "optimize"),
         "optimizer": ("Optimizer",),
-        "queries": ("FunctionPrediction", "Prediction"),
+        "queries": ("FunctionPrediction", "Prediction", "Query"),
         "records": ("REASONS", "Decision", "Recommendation", "Record", "Suggestion", "short"),
         "results": ("Value", "parse_seconds", "read_values"),
         "settings": ("Rationality", "Settings", "read_settings"),

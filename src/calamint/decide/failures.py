@@ -71,7 +71,8 @@ def add_success_constraints(problem: Problem, observations: Observations) -> Mod
 
 
 def _unused_name(problem: Problem, task: str) -> str:
-    name = f"{task}_works"
+    # Names have at most 200 bytes.
+    name = f"{task.encode()[:180].decode(errors='ignore')}_works"
     while name in problem.functions or name in problem.space.parameters:
         name += "_"
     return name

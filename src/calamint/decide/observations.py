@@ -125,7 +125,7 @@ class Observations:
             return told
         known = {*measured, *job.not_asked}
         left_out = tuple(name for name in problem.tasks[job.task].measures if name not in known)
-        return told._record(job.params, job.point, measured, job.task, seconds, left_out=left_out)
+        return told._record(job.params, job.point, measured, job.task, seconds, {}, left_out, job)
 
     def wait_for(self, job: Suggestion, functions: tuple[str, ...]) -> "Observations":
         """A job that was told has more to tell; its resources are free."""
@@ -183,7 +183,7 @@ class Observations:
         self, params: Params, point: Array, measured: Measured, notes: dict[str, Any]
     ) -> "Observations":
         """Measurements that were not asked for."""
-        return self._record(params, point, measured, None, None, notes)
+        return self._record(params, point, measured, None, None, notes, (), None)
 
     def _end(self, job: Suggestion) -> "Observations":
         pending = {number: other for number, other in self.pending.items() if number != job.number}
@@ -196,13 +196,15 @@ class Observations:
         measured: Measured,
         task: str | None,
         seconds: float | None,
-        notes: dict[str, Any] | None = None,
-        left_out: tuple[str, ...] = (),
+        notes: dict[str, Any],
+        left_out: tuple[str, ...],
+        job: Suggestion | None,
     ) -> "Observations":
         data = dict(self.data)
         for name, (value, noise) in measured.items():
             data[name] = data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in measured.items()}
         errors = {name: math.sqrt(noise) for name, (_, noise) in measured.items() if noise >= 0}
-        record = Record(params, values, task, seconds, point, errors, notes or {}, left_out)
+        number = None if job is None else job.number
+        record = Record(params, values, task, seconds, point, errors, notes, left_out, number)
         return replace(self, data=data, history=(*self.history, record), version=self.version + 1)

@@ -155,6 +155,10 @@ class Query:
 
     def information(self) -> Information:
         """What `gains` computes with: drawn solutions, and beliefs given each of them."""
+        return self._information
+
+    @cached_property
+    def _information(self) -> Information:
         method = self.settings.acquisition
         acq_function = self.acquisition_function(method if isinstance(method, PESC) else PESC())
         assert isinstance(acq_function, Information)

@@ -135,6 +135,7 @@ class Record:
         sem: The standard errors that were told, by function.
         notes: Columns of an imported table that are neither parameters nor functions.
         left_out: Functions that the job was asked for, and did not tell.
+        job: The number of the job; None for added measurements.
     """
 
     params: Params
@@ -145,6 +146,7 @@ class Record:
     sem: dict[str, float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    job: int | None = None
 
 
 @final

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from calamint.model.interval_probability import (
         hazard,
         log_normal_density,
+        mixture_quantiles,
         probability_derivatives,
         probit_score,
     )
     from calamint.model.known_function import check_known_functions
+    from calamint.model.posterior import GPPosterior
     from calamint.model.protocol import CrossMoments, FunctionPosterior, Joint, SamplePaths
     from calamint.model.surrogate import FunctionSurrogate, Surrogate
     from calamint.model.transforms import OutcomeTransform
@@ -31,6 +33,7 @@ __all__ = [
     "FixedCost",
     "FunctionPosterior",
     "FunctionSurrogate",
+    "GPPosterior",
     "Hyperparameters",
     "Joint",
     "Model",
@@ -46,6 +49,7 @@ __all__ = [
     "fit",
     "hazard",
     "log_normal_density",
+    "mixture_quantiles",
     "probability_derivatives",
     "probit_score",
 ]
@@ -63,10 +67,12 @@ __getattr__, __dir__ = lazy_exports(
         "interval_probability": (
             "hazard",
             "log_normal_density",
+            "mixture_quantiles",
             "probability_derivatives",
             "probit_score",
         ),
         "known_function": ("check_known_functions",),
+        "posterior": ("GPPosterior",),
         "protocol": ("CrossMoments", "Joint", "FunctionPosterior", "SamplePaths"),
         "transforms": ("OutcomeTransform",),
     },

@@ -166,6 +166,16 @@ class GPPosterior:
         """One path under each of the given hyper-parameter samples (S,)."""
         return draw_paths(self, samples, rng)
 
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and variance of the noise-free function at each measured input, given all other
+        measurements: (M, N) each, from the diagonal of K⁻¹."""
+        precision = np.einsum("mji,mji->mi", self.inverse_root, self.inverse_root)
+        fitted = self.mean_variance(self.inputs)[0]
+        # y = fitted + noise·w, because K w = y − m.
+        mean = fitted + (self.data_noise - 1 / precision) * self.weights
+        prior = amplitude_squared(self.theta)[:, None]
+        return mean, _no_less_than_rounding(1 / precision - self.data_noise, prior)
+
     def append(self, point: Array, value: Array, noise: Array) -> "GPPosterior":
         """Condition on one more measurement in O(N²).
 

@@ -88,7 +88,7 @@ def listed_jobs(jobs: object) -> list[Job]:
 @final
 @dataclass(frozen=True)
 class AttemptRecord:
-    """An attempt that has its resources; times are seconds since 1970.
+    """An attempt at a job; times are seconds since 1970.
 
     Attributes:
         job: The number of its job.
@@ -99,6 +99,8 @@ class AttemptRecord:
         started: When it started.
         heartbeat: When its lease was last renewed.
         lease: How many seconds a renewal is good for; None if it has no lease.
+        ended: When it ended, or None.
+        outcome: How it ended: "done", "failed", "lost", "cancelled", or None.
     """
 
     job: int
@@ -108,6 +110,8 @@ class AttemptRecord:
     started: float
     heartbeat: float
     lease: float | None
+    ended: float | None = None
+    outcome: str | None = None
 
 
 @final
@@ -120,6 +124,8 @@ class JobRecord:
         cause: If it failed or is held: "crashed", "timeout", "refused", "lost", "infrastructure".
         reason: What was said about it.
         update: How it was decided; warnings: what went wrong meanwhile.
+        scores: Of its task and those that it competed with, as in `Suggestion`.
+        stage_seconds: How long each stage of the decision took, and all of them ("total").
     """
 
     number: int
@@ -138,3 +144,5 @@ class JobRecord:
     update: str
     warnings: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    stage_seconds: dict[str, float] = field(default_factory=dict)

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 from copy import copy
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,10 +29,11 @@ from calamint.run.store import (
     LeaseClock,
     Pausable,
     ProblemChange,
+    attempt_records,
     job_records,
-    open_attempts,
     paused,
     problem_changes,
+    recommendations,
     standard_errors,
 )
 from calamint.run.studies import find_study, stored_problem
@@ -154,6 +156,16 @@ class StudyView:
             return self.replica().optimizer.gains(points)
 
     @property
+    def plots(self) -> Any:
+        """Plots of this study: `study.plots.progress()`; see `calamint.plots`."""
+        # By name: what shows studies builds on what runs them, not the other way round.
+        return import_module("calamint.show.plots").Plots(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to an .html file: what was found and why, with every plot and its data."""
+        return import_module("calamint.show.report").write_report(self, path)
+
+    @property
     def history(self) -> list[Record]:
         """What was measured, in the order in which it was told."""
         return self.replica().optimizer.history
@@ -180,9 +192,14 @@ class StudyView:
         """Those that a job was told with, by function."""
         return standard_errors(self.database, self._replica.study, number)
 
-    def attempts(self) -> list[AttemptRecord]:
-        """Running attempts, oldest first."""
-        return open_attempts(self.database, self._replica.study)
+    def attempts(self, running: bool = True) -> list[AttemptRecord]:
+        """Attempts, oldest first: those that run, or all."""
+        return attempt_records(self.database, self._replica.study, running)
+
+    @property
+    def recommendations(self) -> list[tuple[float, Recommendation]]:
+        """When `recommend` was answered, and the answers, oldest first."""
+        return recommendations(self.database, self._replica.study)
 
     def occupied(self) -> dict[str, list[int]]:
         """The jobs that run on each resource, by number."""

@@ -9,11 +9,17 @@ if TYPE_CHECKING:
     from calamint.show.cli.main import main
     from calamint.show.doctor import examine
     from calamint.show.live import Live
+    from calamint.show.report import write_report
 
-__all__ = ["Live", "examine", "main", "plots"]
+__all__ = ["Live", "examine", "main", "plots", "write_report"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
-    {"live": ("Live",), "cli.main": ("main",), "doctor": ("examine",)},
+    {
+        "live": ("Live",),
+        "cli.main": ("main",),
+        "doctor": ("examine",),
+        "report": ("write_report",),
+    },
     whole=("plots",),
 )

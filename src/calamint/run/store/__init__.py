@@ -12,9 +12,10 @@ from calamint.run.store.problem_changes import (
     write_problem,
 )
 from calamint.run.store.records import (
+    attempt_records,
     job_records,
     last_recommendation,
-    open_attempts,
+    recommendations,
     standard_errors,
 )
 from calamint.run.store.rows import Measured
@@ -34,15 +35,16 @@ __all__ = [
     "ProblemChange",
     "Store",
     "Turn",
+    "attempt_records",
     "boot_seconds",
     "is_dead",
     "job_records",
     "last_recommendation",
     "log",
-    "open_attempts",
     "owner",
     "paused",
     "problem_changes",
+    "recommendations",
     "schema",
     "standard_errors",
     "write_problem",

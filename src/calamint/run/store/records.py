@@ -1,22 +1,28 @@
 """What people want to see of a study's tables: jobs, attempts, recommendations."""
 
-import time
+from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import Row, and_, func, select
 
 from calamint.decide import Recommendation
 from calamint.run.jobs import AttemptRecord, JobRecord
 from calamint.run.store import schema
 from calamint.run.store.database import Database
-from calamint.run.store.liveness import LeaseClock
-from calamint.run.store.rows import Rows
 
 
-def open_attempts(database: Database, study: int) -> list[AttemptRecord]:
-    """Attempts that have their resources, oldest first."""
+def attempt_records(database: Database, study: int, running: bool) -> list[AttemptRecord]:
+    """Attempts, oldest first: those that run, or all."""
+    attempts, jobs = schema.attempts, schema.jobs
+    query = (
+        select(attempts, jobs.c.number.label("job"))
+        .join(jobs, jobs.c.id == attempts.c.job_id)
+        .where(attempts.c.study_id == study)
+        .order_by(attempts.c.id)
+    )
+    if running:
+        query = query.where(attempts.c.outcome.is_(None))
     with database.read() as connection:
-        clock = LeaseClock.of_machine()
-        rows = Rows(study, time.time, clock).open_attempts(connection)
+        rows = connection.execute(query).all()
     return [
         AttemptRecord(
             row.job,
@@ -26,6 +32,8 @@ def open_attempts(database: Database, study: int) -> list[AttemptRecord]:
             row.started,
             row.heartbeat,
             row.lease,
+            row.ended,
+            row.outcome,
         )
         for row in rows
     ]
@@ -47,8 +55,12 @@ def last_recommendation(database: Database, study: int) -> tuple[Recommendation,
                 events.c.kind.in_(("told", "failed", "added")),
             )
         ).scalar_one()
+    return _recommendation(row), int(since)
+
+
+def _recommendation(row: Row[Any]) -> Recommendation:
     interval = None if row.interval is None else (row.interval[0], row.interval[1])
-    found = Recommendation(
+    return Recommendation(
         row.params,
         row.objective,
         row.probability,
@@ -56,7 +68,18 @@ def last_recommendation(database: Database, study: int) -> tuple[Recommendation,
         interval,
         bool(row.confirmed),
     )
-    return found, int(since)
+
+
+def recommendations(database: Database, study: int) -> list[tuple[float, Recommendation]]:
+    """When `recommend` was answered, and the answers, oldest first."""
+    stored = schema.recommendations
+    query = (
+        select(stored)
+        .where(stored.c.study_id == study, stored.c.kind == "believed")
+        .order_by(stored.c.id)
+    )
+    with database.read() as connection:
+        return [(row.made, _recommendation(row)) for row in connection.execute(query)]
 
 
 def standard_errors(database: Database, study: int, number: int) -> dict[str, float]:
@@ -77,7 +100,7 @@ def job_records(database: Database, study: int) -> list[JobRecord]:
     jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
     with database.read() as connection:
         rows = connection.execute(
-            select(jobs, decisions.c.update_kind, decisions.c.warnings)
+            select(jobs, decisions.c.update_kind, decisions.c.warnings, decisions.c.stage_seconds)
             .outerjoin(
                 decisions,
                 and_(
@@ -114,6 +137,8 @@ def job_records(database: Database, study: int) -> list[JobRecord]:
             row.update_kind or "enqueued",
             tuple(row.warnings or ()),
             values.get(row.id, {}),
+            row.scores,
+            row.stage_seconds or {},
         )
         for row in rows
     ]

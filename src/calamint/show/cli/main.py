@@ -11,6 +11,7 @@ from calamint.show.cli import (
     correct,
     doctor,
     export_import,
+    plot,
     recommend,
     run,
     status,
@@ -18,9 +19,9 @@ from calamint.show.cli import (
 from calamint.show.cli.app import FAILED, STORAGE, app
 
 # Importing them adds their commands.
-COMMANDS = (run, status, ask_tell, correct, change, recommend, export_import, doctor)
+COMMANDS = (run, status, ask_tell, correct, change, recommend, plot, export_import, doctor)
 _ORDER = (
-    *("init", "run", "status", "recommend"),
+    *("init", "run", "status", "recommend", "plot", "report"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
     *("change", "changes", "pause", "resume"),

@@ -1,19 +1,32 @@
-"""Pictures of what the optimiser believes and wants to know, as Plotly figures.
-
-Plotly is not needed for optimising: `pip install 'calamint[plots]'`.
-"""
+"""How PESC values measurements, step by step, and what other methods make of the same model."""
 
 import math
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from calamint.acquire import ACQUISITIONS, PESC, Information
 from calamint.arrays import Array
-from calamint.decide import Optimizer
+from calamint.decide import Optimizer, short
 from calamint.errors import ProblemError
-from calamint.problem import Problem, Real
+from calamint.model import feasibility
+from calamint.problem import Choice, Real
+from calamint.show.plots.plot import Plot
+from calamint.show.plots.source import Source, plot
+from calamint.show.plots.style import (
+    BAND,
+    BLUE,
+    GREY,
+    MARKS,
+    ORANGE,
+    SERIES,
+    axis_of,
+    coordinate,
+    grid_of,
+    label,
+    plotly,
+    template,
+)
 
 _TITLES = (
     "one drawn path",
@@ -22,21 +35,37 @@ _TITLES = (
     "bits, given this x*",
     "bits, averaged",
 )
-_INK, _BAND, _PATH, _GAIN, _STAR = "#1f3a5f", "rgba(31,58,95,0.18)", "#7a8ba0", "#b3541e", "#c0392b"
-_BAND_LEVELS = np.array([0.159, 0.5, 0.841])
+_GRID = 31
+BAND_LEVELS = np.array([0.159, 0.5, 0.841])
 
 
-def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> Any:
-    """How PESC values measurements, in one dimension: the five steps for every function.
+@plot
+def explain(source: Source, solution: int = 0) -> Plot:
+    """How PESC values measurements, for problems with one or two parameters.
 
-    Columns: a path drawn from the posterior, whose constrained minimiser is x*; the surrogate (mean
-    and one std, with the data); the surrogate given that x*; the bits that a measurement would
-    tell under it; and the bits averaged over all drawn solutions, which decide. `solution` says
-    which x* to show.
+    With one parameter, five steps for every function: a path drawn from the posterior, whose
+    constrained minimiser is x*; the surrogate, with the data; the surrogate given that x*; the bits
+    that a measurement would yield under it; and the bits averaged over all drawn solutions, which
+    decide. With two, the surrogate of every function with the drawn solutions, the probability of
+    feasibility, and the bits that measuring each function would yield, with the best input.
+
+    Args:
+        solution: Which x* to show, with one parameter.
     """
-    make_subplots, graph = _plotly()
+    parameters = list(source.problem.space.parameters.values())
+    if len(parameters) == 1 and isinstance(parameters[0], Real):
+        return _explain_line(source.optimizer, solution)
+    if len(parameters) == 2:
+        return _explain_plane(source)
+    raise ProblemError(
+        "explain draws problems with one real parameter, or with two of any kind, and this one has"
+        f" {len(parameters)}: use slices() and contours() instead."
+    )
+
+
+def _explain_line(optimizer: Optimizer, solution: int, points: int = 300) -> Plot:
+    make_subplots, graph = plotly("subplots").make_subplots, plotly()
     problem = optimizer.problem
-    _check_line(problem, "explain_1d")
     information = optimizer.information()
     count = len(information.solutions)
     if not 0 <= solution < count:
@@ -77,14 +106,14 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
         mean, variance = (moment[sample] for moment in function.posterior.mean_variance(x))
         after_mean = given.mean[solution, :, row - 1]
         after = given.variance[solution, :, row - 1]
-        line(1, to_user(path), _PATH)
+        line(1, to_user(path), GREY)
         for column, centre, spread in ((2, mean, variance), (3, after_mean, after)):
             std = np.sqrt(spread)
             band = to_user(centre - std), to_user(centre), to_user(centre + std)
-            for trace in _credible_band(graph, axis, *band):
+            for trace in credible_band(graph, axis, *band):
                 figure.add_trace(trace, row=row, col=column)
-        line(4, given.gains[solution, :, row - 1] / math.log(2), _GAIN)
-        line(5, gains[:, row - 1], _GAIN)
+        line(4, given.gains[solution, :, row - 1] / math.log(2), ORANGE)
+        line(5, gains[:, row - 1], ORANGE)
         if function.posterior.measurable:
             measured = [
                 (record.params[name], record.values[function_name])
@@ -97,13 +126,13 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
                         x=[at for at, _ in measured],
                         y=[value for _, value in measured],
                         mode="markers",
-                        marker={"color": "black", "size": 6},
+                        marker={"color": SERIES[2], "size": 6},
                     ),
                     row=row,
                     col=column,
                 )
         for column in range(1, 6):
-            figure.add_vline(x=star, line={"color": _STAR, "dash": "dot"}, row=row, col=column)
+            figure.add_vline(x=star, line={"color": SERIES[3], "dash": "dot"}, row=row, col=column)
         for constraint in problem.constraints:
             if constraint.name == function_name:
                 for limit in (constraint.low, constraint.high):
@@ -112,132 +141,159 @@ def explain_1d(optimizer: Optimizer, solution: int = 0, points: int = 300) -> An
                             figure.add_hline(
                                 y=limit, line={"color": "#888", "width": 1}, row=row, col=column
                             )
-        figure.update_yaxes(title_text=function_name, row=row, col=1)
+        figure.update_yaxes(title_text=label(function_name), row=row, col=1)
         figure.update_yaxes(matches=None, row=row)
-    figure.update_xaxes(title_text=name, row=len(names))
+    figure.update_xaxes(title_text=label(name), row=len(names))
     figure.update_layout(
         showlegend=False,
-        template="plotly_white",
-        width=1500,
-        height=120 + 260 * len(names),
-        title=f"What a measurement would tell about the optimum (dotted: drawn x* = {star:.4g})",
-        margin={"l": 60, "r": 20, "t": 90, "b": 50},
+        template=template(),
+        height=100 + 260 * len(names),
+        margin={"l": 60, "r": 20, "t": 50, "b": 50},
     )
     figure.update_annotations(font_size=12)
-    return figure
-
-
-def compare_1d(optimizer: Optimizer, points: int = 300) -> Any:
-    """What the methods make of the same surrogate, in one dimension, if everything is measured.
-
-    One panel for each function (mean and one std, with the data), then one for each method:
-    its acquisition function relative to its maximum, and a line at the input that it would measure.
-    Thompson sampling has a histogram of the inputs that it draws. EIC-D is EIC where everything is
-    measured; random search has nothing to show.
-    """
-    make_subplots, graph = _plotly()
-    problem = optimizer.problem
-    _check_line(problem, "compare_1d")
-    x = np.linspace(0, 1, points)[:, None]
-    (name,) = problem.space.parameters
-    axis = [problem.space.decode(point)[name] for point in x]
-    left_out = {"random", "eicd"} | ({"ieci"} if problem.objective.name in problem.known else set())
-    methods = [kind for kind in ACQUISITIONS if kind not in left_out]
-    panels = [*problem.functions, *methods]
-    figure = make_subplots((len(panels) + 1) // 2, 2, subplot_titles=panels, vertical_spacing=0.06)
-    information = optimizer.acquisition_function(PESC(solutions=200))
-    assert isinstance(information, Information)
-    for index, panel in enumerate(panels):
-        place = {"row": index // 2 + 1, "col": index % 2 + 1}
-        if panel in problem.functions:
-            function = information.surrogate.functions[panel]
-            for trace in _credible_band(graph, axis, *function.quantiles(x, _BAND_LEVELS).T):
-                figure.add_trace(trace, **place)
-            records = [record for record in optimizer.history if panel in record.values]
-            figure.add_trace(
-                graph.Scatter(
-                    x=[record.params[name] for record in records],
-                    y=[record.values[panel] for record in records],
-                    mode="markers",
-                    marker={"color": "black", "size": 6},
-                ),
-                **place,
-            )
-            for constraint in problem.constraints:
-                for limit in (constraint.low, constraint.high):
-                    if constraint.name == panel and math.isfinite(limit):
-                        figure.add_hline(y=limit, line={"color": "#888", "width": 1}, **place)
-        elif panel == "thompson":
-            drawn = [problem.space.decode(point)[name] for point in information.solutions]
-            bins = {"start": axis[0], "end": axis[-1], "size": (axis[-1] - axis[0]) / 50}
-            figure.add_trace(graph.Histogram(x=drawn, xbins=bins, marker_color=_GAIN), **place)
-        else:
-            acq_function = optimizer.acquisition_function(panel)
-            value = acq_function.value(x)
-            value = np.exp(value - value.max()) if acq_function.log_scale else _shares(value)
-            figure.add_trace(graph.Scatter(x=axis, y=value, line={"color": _GAIN}), **place)
-            best = axis[int(np.argmax(value))]
-            figure.add_vline(x=best, line={"color": _STAR, "dash": "dot"}, **place)
-    figure.update_layout(
-        showlegend=False,
-        template="plotly_white",
-        width=1100,
-        height=60 + 170 * ((len(panels) + 1) // 2),
-        margin={"l": 50, "r": 20, "t": 40, "b": 40},
+    rows = [
+        {name: axis[i], **{f"bits from {f}": float(gains[i, j]) for j, f in enumerate(names)}}
+        for i in range(points)
+    ]
+    caption = (
+        "From left to right: a path drawn from the posterior, whose constrained optimum is x*; the"
+        " surrogate (mean, one standard deviation and the data); the same if x* were known; the"
+        " bits that a measurement would yield, given this x*; and their average over all drawn x*,"
+        f" which decides. The dotted line is the drawn x* = {star:.4g}."
     )
-    return figure
+    title = "What a measurement would tell about the optimum"
+    return Plot("explain", title, caption, figure, rows, min_width=1300)
 
 
-def _shares(value: Array) -> Array:
-    """Of the highest value, where there is one above zero."""
-    return value / value.max() if value.max() > 0 else np.zeros_like(value)
-
-
-def _check_line(problem: Problem, what: str) -> None:
-    parameters = list(problem.space.parameters.values())
-    if len(parameters) != 1 or not isinstance(parameters[0], Real):
-        raise ProblemError(
-            f"{what} draws problems with one real parameter, and this one has"
-            f" {len(parameters)}: use gains() and predict() instead."
-        )
-
-
-def _credible_band(
+def credible_band(
     graph: Any, axis: list[float], low: Array, centre: Array, high: Array
 ) -> list[Any]:
     """A median with a band of one standard deviation on either side."""
     edges = [*high, *low[::-1]]
     around = [*axis, *axis[::-1]]
     return [
-        graph.Scatter(x=around, y=edges, fill="toself", fillcolor=_BAND, line={"width": 0}),
-        graph.Scatter(x=axis, y=centre, line={"color": _INK, "width": 2}),
+        graph.Scatter(x=around, y=edges, fill="toself", fillcolor=BAND, line={"width": 0}),
+        graph.Scatter(x=axis, y=centre, line={"color": BLUE, "width": 2}),
     ]
 
 
-def save(figure: Any, path: str | Path) -> Path:
-    """Write a figure: .html always works; .png and .svg need a Chrome or Chromium."""
-    path = Path(path)
-    if path.suffix == ".html":
-        figure.write_html(path, include_plotlyjs=True)
-        return path
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise ProblemError(f"path is {str(path)!r}: write a name that ends in .html, .png or .svg.")
-    try:
-        figure.write_image(path)
-    except Exception as error:
-        raise ProblemError(
-            f"{path.name} could not be drawn ({type(error).__name__}): install kaleido and Chrome"
-            " or Chromium, or save as .html, which needs neither."
-        ) from None
-    return path
+def _explain_plane(source: Source) -> Plot:
+    graph, problem = plotly(), source.problem
+    pair = list(problem.space.parameters)
+    parameters = list(problem.space.parameters.values())
+    grids = [grid_of(parameter, _GRID) for parameter in parameters]
+    inputs = [dict(zip(pair, (a, b), strict=True)) for b in grids[1] for a in grids[0]]
+    points = problem.space.encode_all(inputs)
+    query = source.query
+    information = query.information()
+    gains = query.gains(inputs)
+    panels: list[tuple[str, Array, str]] = [
+        (f"{label(name)}, as believed", function.quantiles(points, BAND_LEVELS)[:, 1], "Viridis")
+        for name, function in query.surrogate.functions.items()
+    ]
+    if query.surrogate.problem.constraints:
+        feasible = feasibility.probability(query.surrogate, points)
+        panels.append(("probability of feasibility", feasible, "Cividis"))
+    most = max((float(bits.max()) for bits in gains.values()), default=0.0)
+    panels += [
+        (f"bits from {label(name)} (up to {bits.max():.2g})", bits, "Plasma")
+        for name, bits in gains.items()
+    ]
+    rows_count = -(-len(panels) // 2)
+    made = plotly("subplots").make_subplots(
+        rows_count,
+        2,
+        subplot_titles=[title for title, *_ in panels],
+        horizontal_spacing=0.09,
+        vertical_spacing=0.26 / rows_count,
+    )
+    across, up = (
+        [coordinate(parameter, value) for value in grid]
+        for parameter, grid in zip(parameters, grids, strict=True)
+    )
+    discrete = any(isinstance(parameter, Choice) for parameter in parameters)
+    kind = graph.Heatmap if discrete else graph.Contour
+    drawn = [problem.space.decode(point) for point in information.solutions]
+    best = inputs[int(np.argmax(np.sum(list(gains.values()), axis=0)))] if gains else None
+    told: set[str] = set()
+    for index, (title, values, colors) in enumerate(panels):
+        place = {"row": index // 2 + 1, "col": index % 2 + 1}
+        z = values.reshape(len(up), len(across))
+        # Bits of all functions on one scale.
+        ends = {"zmin": 0.0, "zmax": most} if title.startswith("bits") and most > 0 else {}
+        made.add_trace(
+            kind(x=across, y=up, z=z, colorscale=colors, showscale=False, name=title, **ends),
+            **place,
+        )
+
+        def marks(
+            inputs: Sequence[Any], mark: dict[str, Any], name: str, index: int = index
+        ) -> None:
+            made.add_trace(
+                graph.Scatter(
+                    x=[coordinate(parameters[0], params[pair[0]]) for params in inputs],
+                    y=[coordinate(parameters[1], params[pair[1]]) for params in inputs],
+                    mode="markers",
+                    marker=mark,
+                    name=name,
+                    legendgroup=name,
+                    showlegend=name not in told,
+                ),
+                row=index // 2 + 1,
+                col=index % 2 + 1,
+            )
+            told.add(name)
+
+        for status in ("feasible", "unconfirmed", "infeasible"):
+            own = [each.params for each in source.evaluations if each.status == status]
+            if own:
+                marks(own, {**MARKS[status], "size": 6}, status)
+        star = {
+            "symbol": "cross",
+            "size": 8,
+            "color": "white",
+            "line": {"color": "#333", "width": 1},
+        }
+        marks(drawn, star, "drawn x*")
+        if best is not None and title.startswith("bits"):
+            choice = {
+                "symbol": "star",
+                "size": 15,
+                "color": ORANGE,
+                "line": {"color": "white", "width": 1},
+            }
+            marks([best], choice, "most bits in all")
+        made.update_xaxes({**axis_of(parameters[0], pair[0])}, **place)
+        made.update_yaxes({**axis_of(parameters[1], pair[1])}, **place)
+    made.update_layout(
+        template=template(),
+        height=110 + 330 * rows_count,
+        margin={"l": 60, "r": 20, "t": 90, "b": 50},
+        legend={"orientation": "h", "y": 1.0 + 60 / (330 * rows_count), "yanchor": "bottom"},
+    )
+    made.update_annotations(font_size=12)
+    table = []
+    for i, params in enumerate(inputs):
+        table.append({**params, **{title: float(values[i]) for title, values, _ in panels}})
+    caption = (
+        "The median of every function and the probability of feasibility, with the measured inputs"
+        " and the solutions x* that were drawn from the model; then the bits that measuring a"
+        " function would be expected to yield about x*."
+        + (
+            f" Bits are on one scale; all functions together yield most at {_words(best)}."
+            if best is not None
+            else ""
+        )
+    )
+    return Plot(
+        "explain",
+        "What a measurement would tell about the optimum",
+        caption,
+        made,
+        table,
+        min_width=640,
+    )
 
 
-def _plotly() -> tuple[Any, Any]:
-    try:
-        from plotly import graph_objects
-        from plotly.subplots import make_subplots
-    except ImportError:
-        raise ProblemError(
-            "plots need Plotly, which is not installed: pip install 'calamint[plots]'."
-        ) from None
-    return make_subplots, graph_objects
+def _words(params: dict[str, Any]) -> str:
+    return ", ".join(f"{label(name)} = {label(short(value))}" for name, value in params.items())

@@ -1,0 +1,71 @@
+"use strict";
+(() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const printing = matchMedia("print");
+  const redraws = [];
+  const theme = () => (dark.matches && !printing.matches ? THEMES.dark : THEMES.light);
+  const options = {
+    responsive: true,
+    displaylogo: false,
+    // Dollar signs are dollar signs.
+    typesetMath: false,
+    // On small screens it would lie on the legend.
+    displayModeBar: innerWidth < 700 ? false : "hover",
+    modeBarButtonsToRemove: ["lasso2d", "select2d"],
+  };
+
+  function setUp(section) {
+    const content = JSON.parse(section.querySelector("script").textContent);
+    const place = section.querySelector(".figure");
+    place.style.height = place.dataset.height + "px";
+    const chosen = content.chosen;
+    const draw = () => {
+      const [traces, layout] = content.views[chosen.join(",")];
+      // Plotly changes what it is given.
+      const view = structuredClone({ data: traces.map((each) => content.traces[each]), layout: content.layouts[layout] });
+      place.style.height = view.layout.height + "px";
+      Plotly.react(place, view.data, { ...view.layout, template: theme() }, options);
+    };
+    const refresh = [];
+    content.controls.forEach((control, position) => {
+      const list = () => (control.by === null ? control.options : control.options[chosen[control.by]]);
+      if (!control.slider && list().length < 2) return;
+      const label = document.createElement("label");
+      label.append(control.label + " ");
+      let input;
+      if (control.slider) {
+        input = document.createElement("input");
+        input.type = "range";
+        input.min = 0;
+        input.step = 1;
+        const said = document.createElement("output");
+        refresh.push(() => {
+          label.hidden = list().length < 2;
+          input.max = list().length - 1;
+          said.textContent = list()[Math.min(chosen[position], list().length - 1)];
+        });
+        label.append(input, said);
+      } else {
+        input = document.createElement("select");
+        list().forEach((text, value) => input.append(new Option(text, value)));
+        label.append(input);
+      }
+      input.value = chosen[position];
+      input.addEventListener("input", () => {
+        chosen[position] = Number(input.value);
+        refresh.forEach((each) => each());
+        draw();
+      });
+      section.querySelector(".controls").append(label);
+    });
+    refresh.forEach((each) => each());
+    redraws.push(draw);
+    draw();
+  }
+
+  document.querySelectorAll("section.plot").forEach(setUp);
+  const redraw = () => redraws.forEach((draw) => draw());
+  dark.addEventListener("change", redraw);
+  printing.addEventListener("change", redraw);
+  document.documentElement.dataset.drawn = redraws.length;
+})();

@@ -1,0 +1,259 @@
+"""A report of a study: a page in words, then every plot, each with its table, in one HTML file."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+
+from calamint.decide import Recommendation, short
+from calamint.errors import CalamintError, ProblemError
+from calamint.run import StudyView
+from calamint.show.plots import PLOTS, Plot
+from calamint.show.plots.page import plot_section, write_page
+from calamint.show.plots.source import Source, read_source
+
+# Drawn only where they can be.
+_ONE_OR_TWO_PARAMETERS = ("explain", "compare")
+
+
+def write_report(
+    study: StudyView, path: str | Path, say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Write a report of a study.
+
+    Args:
+        study: The study.
+        path: A file that ends in .html.
+        say: Told what is being made, a plot at a time.
+
+    Returns:
+        The path.
+    """
+    path = Path(path)
+    if path.suffix != ".html":
+        raise ProblemError(f"path is {str(path)!r}: write a name that ends in .html.")
+    if not isinstance(study, StudyView):
+        raise ProblemError(f"study is {study!r}: write a Study.")
+    source = read_source(study)
+    made: dict[str, Plot] = {}
+    sections = []
+    for name, make in PLOTS.items():
+        if name in _ONE_OR_TWO_PARAMETERS and not _can_explain(source, name):
+            continue
+        say(name)
+        try:
+            made[name] = make(source)
+        except CalamintError as error:
+            sections.append(
+                f"<section><h2>{escape(name)}</h2><p>{escape(str(error))}</p></section>"
+            )
+            continue
+        sections.append(plot_section(made[name]))
+    contents = "".join(
+        f'<li><a href="#{each.name}">{each.title}</a></li>' for each in made.values()
+    )
+    lead = f'{_in_words(source, made)}<nav aria-label="Plots"><ul>{contents}</ul></nav>'
+    return write_page(path, f"Study {escape(study.name)}", sections, lead)
+
+
+def _can_explain(source: Source, name: str) -> bool:
+    if source.history_is_empty:
+        return False
+    return len(source.problem.space.parameters) == 1 or (
+        name == "explain" and len(source.problem.space.parameters) == 2
+    )
+
+
+def _in_words(source: Source, made: Mapping[str, Plot]) -> str:
+    """What was asked, what was found, what it cost, what mattered, and what to do next."""
+    assert source.study is not None
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    parts = [
+        f'<p class="quiet">{escape(source.study.database.where)}, {written}</p>',
+        "<h2>What was found</h2>",
+        _found(source),
+        "<h2>What was asked</h2>",
+        f"<pre class='scroll'>{escape(source.problem.describe())}</pre>",
+        "<h2>What it cost</h2>",
+        _cost(source),
+        "<h2>What mattered</h2>",
+        _mattered(source, made),
+        "<h2>What to do next</h2>",
+        f"<ul>{''.join(f'<li>{_with_code(each)}</li>' for each in next_steps(source))}</ul>",
+    ]
+    return "".join(parts)
+
+
+def _with_code(sentence: str) -> str:
+    """HTML of a sentence with code between backticks."""
+    return re.sub(r"`(.*?)`", r"<code>\1</code>", escape(sentence))
+
+
+def _found(source: Source) -> str:
+    if source.history_is_empty:
+        return "<p>Nothing has been measured yet.</p>"
+    best = source.recommendation
+    prediction = source.query.predict(best.params)
+    rows = {
+        name: str(function)
+        for name, function in prediction.functions.items()
+        if name != source.problem.objective.name
+    }
+    seen = "" if best.confirmed else _best_confirmed(source)
+    inputs = _facts({name: short(value) for name, value in best.params.items()})
+    others = _facts(rows) if rows else ""
+    return (
+        f'<div class="answer"><p>{escape(_verdict(source, best))}</p>{seen}</div>'
+        f"<h3>Recommended input</h3>{inputs}"
+        + (f"<h3>What is expected of the other functions there</h3>{others}" if others else "")
+    )
+
+
+def _best_confirmed(source: Source) -> str:
+    """The best input that was seen to work, if there is one."""
+    if not any(each.confirmed(source.problem) for each in source.measured):
+        return "<p>No input is confirmed yet.</p>"
+    best = source.query.recommend(source.optimizer.settings.delta, "observed")
+    inputs = ", ".join(f"{name} = {short(value)}" for name, value in best.params.items())
+    name = source.problem.objective.name
+    return escape(f"The best confirmed input is {inputs}, with {name} = {short(best.objective)}.")
+
+
+def _verdict(source: Source, best: Recommendation) -> str:
+    """The recommendation in a sentence or two."""
+    name = source.problem.objective.name
+    value = f"{name} = {short(best.objective)}"
+    if best.interval is not None and best.interval[0] != best.interval[1]:
+        value += f" (95 %: {short(best.interval[0])} to {short(best.interval[1])})"
+    if not source.problem.constraints:
+        sure = ""
+    elif best.confident:
+        sure = f" All limits are met there with a probability of {best.probability:.3g}."
+    else:
+        sure = (
+            f" All limits are met there with a probability of only {best.probability:.3g}, less"
+            f" than the {1 - source.optimizer.settings.delta:g} that was asked for."
+        )
+    seen = (
+        " It is confirmed: every function was measured there, and every limit was met."
+        if best.confirmed
+        else " It is not confirmed: not every function was measured there with every limit met."
+    )
+    return f"The recommended input is expected to have {value}.{sure}{seen}"
+
+
+def _facts(rows: Mapping[str, str]) -> str:
+    cells = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f'<div class="scroll"><table class="facts">{cells}</table></div>'
+
+
+def _cost(source: Source) -> str:
+    ended = [each for each in source.evaluations if each.task is not None]
+    by_task = Counter(each.task for each in ended)
+    failed = Counter(each.task for each in ended if each.status == "failed")
+    rows: dict[str, str] = {}
+    for task, count in by_task.items():
+        broken = f", {failed[task]} of them failed" if failed[task] else ""
+        rows[f"evaluations by {task}"] = f"{count}{broken}"
+    added = sum(each.task is None for each in source.evaluations)
+    if added:
+        rows["added measurements"] = str(added)
+    if source.pending:
+        rows["pending"] = str(len(source.pending))
+    spent = [each.cost for each in ended if each.cost]
+    if spent:
+        rows["expected cost of all evaluations"] = short(float(spent[-1]))
+    passed = max((each.ended or 0.0 for each in source.evaluations), default=0.0)
+    rows["from the first job to the last result"] = _duration(passed)
+    deciding = sum(job.stage_seconds.get("total", 0.0) for job in source.jobs)
+    rows["spent on decisions"] = _duration(deciding)
+    return _facts(rows)
+
+
+def _duration(seconds: float) -> str:
+    for length, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.1f} seconds"
+
+
+def _mattered(source: Source, made: Mapping[str, Plot]) -> str:
+    sentences = []
+    binding = made["limits"].data() if "limits" in made else []
+    for row in sorted(binding, key=lambda row: -row["improvement"]):
+        if row["improvement"] > 1e-9 * max(1.0, abs(row["improvement"])):
+            sentences.append(
+                f"{row['limit']} binds: without it, {source.problem.objective.name} would be"
+                f" expected to be better by {short(float(row['improvement']))}."
+            )
+        else:
+            sentences.append(f"{row['limit']} does not bind.")
+    bits: dict[str, float] = {}
+    for job in source.jobs:
+        if job.bits and job.state == "done":
+            bits[job.task] = bits.get(job.task, 0.0) + sum(job.bits.values())
+    if len(bits) > 1:
+        ranked = sorted(bits.items(), key=lambda pair: -pair[1])
+        shares = ", ".join(f"{task} {value:.3g}" for task, value in ranked)
+        sentences.append(f"Expected bits of all jobs that were chosen by them, by task: {shares}.")
+    if "importance" in made and made["importance"].rows:
+        first = made["importance"].data()[0]
+        sentences.append(f"The parameter that matters most is {first['parameter']}.")
+    if not sentences:
+        sentences.append("Too little was measured to say.")
+    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
+
+
+def next_steps(source: Source) -> list[str]:
+    """What people who run the study would want to do now."""
+    steps = []
+    held = [job for job in source.jobs if job.state == "held"]
+    if held:
+        numbers = ", ".join(str(job.number) for job in held[:10])
+        steps.append(f"Look at what is held (job {numbers}): `calamint release` or cancel it.")
+    if source.pending:
+        steps.append(f"{len(source.pending)} jobs are pending: tell their results when they end.")
+    if source.history_is_empty:
+        return [*steps, "Ask for jobs, run them, and tell their results."]
+    best = source.recommendation
+    if not best.confirmed:
+        steps.append(
+            "Confirm the recommendation before you rely on it: `study.ask(confirm=True)`, or a run"
+            " with `confirm=1`, measures there what was not measured yet."
+        )
+    if source.problem.constraints and not best.confident:
+        steps.append(
+            "No input is feasible with the probability that was asked for: measure more, or look at"
+            " which limits can be met at all."
+        )
+    steps += _more_or_stop(source)
+    warned = [job for job in source.jobs if job.warnings]
+    if warned:
+        steps.append(
+            f"{len(warned)} decisions met problems, last: {warned[-1].warnings[-1]} (job"
+            f" {warned[-1].number})."
+        )
+    return steps or ["Nothing needs to be done."]
+
+
+def _more_or_stop(source: Source) -> list[str]:
+    """Whether the bits that are expected are worth going on."""
+    chosen = [(job.task, sum(job.bits.values())) for job in source.jobs if job.bits]
+    if len(chosen) < 10:
+        return []
+    first = max(bits for _, bits in chosen[:10])
+    last = max(dict(chosen).values())  # of the last job of each task
+    if last < 0.05 * first:
+        return [
+            f"The last jobs were expected to yield at most {last:.2g} bits, the first ones"
+            f" {first:.2g}: little is left to be learnt, and stopping is reasonable."
+        ]
+    return [
+        f"The last jobs were still expected to yield up to {last:.2g} bits: more evaluations are"
+        " likely to improve the recommendation."
+    ]
