@@ -148,7 +148,7 @@ def built(name: str) -> cm.Study:
     return cm.Study.load(f"sqlite:///{path.name}")
 
 
-def screenshot(page: Path, picture: Path, width: int, dark: bool, height: int = 9000) -> None:
+def screenshot(page: Path, picture: Path, width: int, dark: bool, height: int = 14000) -> None:
     browser = next(found for each in BROWSERS if (found := shutil.which(each)))
     shade = ["--blink-settings=preferredColorScheme=0"] if dark else []
     with tempfile.TemporaryDirectory() as profile:

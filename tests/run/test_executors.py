@@ -1,12 +1,15 @@
 """Running jobs for real: crashes, hangs, output, commands, capacities, interruptions."""
 
+import gc
 import json
 import logging
 import signal
 import stat
 import sys
+import tempfile
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -430,3 +433,15 @@ def test_a_finite_space_that_is_exhausted(tmp_path, noisy):
         assert report.evaluations < 40
         assert "every input was measured" in str(report)
         assert len({str(record.params) for record in study.history}) == 4
+
+
+def test_a_study_in_memory_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    study = quick()
+    executor = cm.Local()
+    tasks = {name: partial(values_of, name) for name in study.problem.tasks}
+    study.run(tasks, evaluations=2, executor=executor)
+    (folder,) = tmp_path.glob("calamint-*")
+    del study, executor
+    gc.collect()
+    assert not folder.exists()

@@ -111,7 +111,7 @@ def test_a_report_of_nothing(tmp_path):
 def test_the_next_steps_are_those_that_the_study_needs():
     study = cm.Study(problem(), seed=0, acquisition="random")
     job = study.ask(task="price", lease=1.0)
-    assert next_steps(read_source(study))[0].startswith("1 jobs are pending")
+    assert next_steps(read_source(study))[0].startswith("One job is pending")
     study.tell(job, {"f": 1.0})
     steps = " ".join(next_steps(read_source(study)))
     assert "Confirm the recommendation before you rely on it" in steps

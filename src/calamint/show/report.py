@@ -217,7 +217,12 @@ def next_steps(source: Source) -> list[str]:
         numbers = ", ".join(str(job.number) for job in held[:10])
         steps.append(f"Look at what is held (job {numbers}): `calamint release` or cancel it.")
     if source.pending:
-        steps.append(f"{len(source.pending)} jobs are pending: tell their results when they end.")
+        count = len(source.pending)
+        steps.append(
+            f"{count} jobs are pending: tell their results when they end."
+            if count > 1
+            else "One job is pending: tell its result when it ends."
+        )
     if source.history_is_empty:
         return [*steps, "Ask for jobs, run them, and tell their results."]
     best = source.recommendation

@@ -6,6 +6,7 @@ import queue
 import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -81,7 +82,7 @@ class Local(Executor):
                     f" ({type(error).__name__}: {error}): write a function that holds no open"
                     " files, locks or connections."
                 ) from error
-        output_folder = self._folder or folder or tempfile.mkdtemp(prefix="calamint-")
+        output_folder = self._folder or folder or self._temporary_folder()
         self.study_folder = Path(output_folder).absolute() / name
         self._study = study
         for each in (self.study_folder.parent, self.study_folder):
@@ -89,6 +90,12 @@ class Local(Executor):
                 raise StorageError(
                     f"the folder {each} is a link, which is not followed: remove it."
                 )
+
+    def _temporary_folder(self) -> str:
+        """For studies in memory, whose output is of no use without them."""
+        folder = tempfile.mkdtemp(prefix="calamint-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     def start(self, job: Job) -> None:
         timeout = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout

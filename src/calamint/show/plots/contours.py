@@ -26,7 +26,6 @@ from calamint.show.plots.style import (
     GREY,
     MARKS,
     ORANGE,
-    Status,
     axis_of,
     coordinate,
     figure,
@@ -103,7 +102,7 @@ def contours(
     caption = (
         f"Over two parameters, with the others as at {where}: {in_words(here)}. The dashed line is"
         f" a limit, or a probability of {1 - source.optimizer.settings.delta:g}. Marks are measured"
-        " inputs, also those elsewhere in the space; the star is where the others are as said."
+        " inputs, also those elsewhere in the space; the star is the recommended one."
         + left_out(problem, names)
     )
     return Plot(
@@ -202,9 +201,8 @@ def _marks(source: Source, pair: tuple[str, str]) -> list[Trace]:
         }
 
     traces = []
-    statuses: Sequence[Status] = ("feasible", "unconfirmed", "infeasible", "failed")
-    shown = thinned(source.evaluations, MARKED)
-    for status in statuses:
+    shown = [*thinned(source.evaluations, MARKED), *thinned(source.pending, MARKED)]
+    for status in MARKS:
         own = [each.params for each in shown if each.status == status]
         if own:
             # Outlined, to be seen on every colour.

@@ -244,8 +244,9 @@ def _explain_plane(source: Source) -> Plot:
             )
             told.add(name)
 
-        for status in ("feasible", "unconfirmed", "infeasible"):
-            own = [each.params for each in source.evaluations if each.status == status]
+        for status in MARKS:
+            known = [*source.evaluations, *source.pending]
+            own = [each.params for each in known if each.status == status]
             if own:
                 marks(own, {**MARKS[status], "size": 6}, status)
         star = {
