@@ -1,7 +1,9 @@
 """Plots show what is stored and believed: the right points with the right marks."""
 
+import base64
 import json
 import math
+import re
 import shutil
 from collections import Counter
 from itertools import pairwise
@@ -37,7 +39,7 @@ def test_progress_marks_every_evaluation_by_what_is_known_of_its_input():
     plot = study.plots.progress()
     rows = plot.data()
     source = read_source(study)
-    counted = Counter(row["status"] for row in rows if row["f"] is not None)
+    counted = Counter(row["status"] for row in rows if row["objective"] is not None)
     assert counted["infeasible"] > 0
     assert counted["feasible"] > 0
     for status in ("feasible", "infeasible", "unconfirmed"):
@@ -53,14 +55,14 @@ def test_progress_marks_every_evaluation_by_what_is_known_of_its_input():
     assert len(marks.x) == len(failed) > 0
     for each, row in zip(source.evaluations, rows, strict=True):
         values = truth(each.params)
-        if row["f"] is not None:
-            assert row["f"] == values["f"]
+        if row["objective"] is not None:
+            assert row["objective"] == values["f"]
 
 
 def test_the_best_confirmed_input_is_the_best_with_everything_measured():
     study = decoupled()
     rows = study.plots.progress().data()
-    best = [row["best confirmed f"] for row in rows if row["best confirmed f"] is not None]
+    best = [row["best confirmed"] for row in rows if row["best confirmed"] is not None]
     assert best == sorted(best, reverse=True)
     joined = {}
     for record in study.history:
@@ -73,10 +75,10 @@ def test_the_last_recommendation_of_progress_is_that_of_the_study():
     study = decoupled()
     rows = study.plots.progress().data()
     last = study.recommend()
-    assert rows[-1]["recommended f"] == pytest.approx(last.objective)
+    assert rows[-1]["recommended"] == pytest.approx(last.objective)
     assert rows[-1]["probability of feasibility"] == pytest.approx(last.probability)
     assert (rows[-1]["from"], rows[-1]["to"]) == pytest.approx(last.interval)
-    known = [row for row in rows if row["recommended f"] is not None]
+    known = [row for row in rows if row["recommended"] is not None]
     assert len(known) >= 10
 
 
@@ -121,7 +123,7 @@ def test_a_trade_off_has_the_measured_pairs_and_the_limits():
     assert drawn == {(row["f"], row["c"]) for row in rows if "c" in row}
     for row in rows:
         met = row.get("c", 1.0) >= 0.3
-        assert (row["status"] == "infeasible") == (not met)
+        assert (row["input status"] == "infeasible") == (not met)
     assert "left" in plot.caption  # smaller is better
 
 
@@ -241,7 +243,7 @@ def test_importance_finds_what_matters():
     for a, b in rng.random((25, 2)):
         # Additive: of the variance of f, 1/12 and 4/12 are of a and b.
         optimizer.add({"a": a, "b": b}, {"f": a + 2 * b, "c": math.sin(4 * b)})
-    rows = {row["parameter"]: row for row in cm.plots.importance(optimizer).data()}
+    rows = {row["parameter name"]: row for row in cm.plots.importance(optimizer).data()}
     # 256 pairs estimate a share with a standard error below 0.05.
     assert rows["a"]["f"] == pytest.approx(0.2, abs=0.1)
     assert rows["b"]["f"] == pytest.approx(0.8, abs=0.2)
@@ -299,7 +301,7 @@ def test_evaluations_count_the_jobs_of_each_task():
     study = decoupled()
     rows = study.plots.evaluations().data()
     expected = study.summary().evaluations
-    assert {task: rows[-1][task] for task in expected} == expected
+    assert {task: rows[-1][f"of {task}"] for task in expected} == expected
 
 
 def test_time_is_that_of_decisions_and_attempts():
@@ -421,7 +423,7 @@ def test_every_method_is_drawn_on_the_same_surrogate():
     assert titles[:3] == ["f", "c", "pesc"]
     assert set(titles[2:]) == set(ACQUISITIONS) - {"random", "eicd"}
     for method in set(titles[2:]) - {"thompson"}:
-        shares = [row[method] for row in plot.data()]
+        shares = [row[f"score of {method}"] for row in plot.data()]
         assert np.all(np.isfinite(shares))
         assert np.max(shares) == pytest.approx(1.0)
     drawn = next(trace.x for trace in plot.figure.data if trace.type == "histogram")
@@ -500,13 +502,187 @@ def test_thousands_of_jobs_are_thinned_and_that_is_said():
         assert "of 5,000 inputs are drawn" in plot.caption
 
 
+def fill(study, values, count):
+    """Ask for so many jobs, and tell each of them."""
+    for _ in range(count):
+        job = study.ask()
+        found = values(job.params)
+        study.tell(job, {name: found[name] for name in study.problem.tasks[job.task].measures})
+
+
+def simple(**changes):
+    stated = {"space": {"x": cm.Real(0, 1)}, "minimize": "f", **changes}
+    return cm.Study(cm.Problem(**stated), seed=0, model=cm.Model(hyperparameters="map"))
+
+
+def test_a_job_that_measured_only_a_part_has_failed():
+    """Where it fails, the recommendation of an earlier moment must not be, either."""
+    tasks = {"t": cm.Task(["f", "g"], failures="model")}
+    study = simple(constraints=["g <= 1"], tasks=tasks)
+    fill(study, lambda p: {"f": p["x"], "g": 0.5 if p["x"] > 0.5 else math.nan}, 20)
+    source = read_source(study)
+    assert any(each.failed and each.values for each in source.evaluations)
+    rows = cm.plots.progress(source).data()
+    late = [row["recommended"] for row in rows[10:] if row["recommended"] is not None]
+    assert min(late) > 0.3
+
+
+def test_jobs_of_a_task_that_was_renamed_are_counted_once():
+    tasks = {"t": cm.Task(["f"]), "u": cm.Task(["g"])}
+    study = simple(constraints=["g <= 1"], tasks=tasks)
+    fill(study, lambda p: {"f": p["x"], "g": p["x"]}, 6)
+    study.change(study.problem.changed(tasks={"train": cm.Task(["f"]), "u": cm.Task(["g"])}))
+    rows = study.plots.progress().data()
+    assert [row["job"] for row in rows] == list(range(6))
+    assert {row["task"] for row in rows} == {"t", "u"}
+    assert sum(row["objective"] is not None for row in rows) == 3
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda study: study.add({"x": 0.77}, {"f": -50.0}),
+        lambda study: study.amend(2, {"f": -50.0}, reason="mistyped"),
+    ],
+)
+def test_the_last_recommendation_knows_what_happened_since_it_was_stored(then):
+    study = simple()
+    fill(study, lambda p: {"f": p["x"]}, 5)
+    study.recommend()
+    then(study)
+    expected = study.optimizer.recommend().objective
+    assert study.plots.progress().data()[-1]["recommended"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["cost", "seconds", "status", "evaluation", "job"])
+def test_functions_named_as_columns_are(name):
+    study = simple(minimize=name)
+    fill(study, lambda p: {name: 10 + p["x"]}, 4)
+    plot = cm.plots.progress(study, over="cost")
+    rows = plot.data()
+    assert [row["cost"] for row in rows] == [1.0, 2.0, 3.0, 4.0]
+    assert [row["evaluation"] for row in rows] == [1, 2, 3, 4]
+    assert all(row["objective"] >= 10 for row in rows)
+
+
+def test_an_input_stays_confirmed_when_it_is_measured_again():
+    study = simple()
+    for x, f in ((0.9, 5.0), (0.1, 1.0), (0.5, 2.0), (0.6, 2.1), (0.1, 1.0)):
+        study.add({"x": x}, {"f": f})
+    best = [row["best confirmed"] for row in study.plots.progress().data()]
+    assert best == [5.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_small_differences_of_large_values_reach_the_page(tmp_path):
+    study = simple()
+    fill(study, lambda p: {"f": 1e9 + p["x"]}, 6)
+    plot = study.plots.slices()
+    page = plot.save(tmp_path / "a.html").read_text()
+    content = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page)[1])
+    line = next(each for each in content["traces"] if each.get("name") == "median")["y"]
+    drawn = np.frombuffer(base64.b64decode(line["bdata"]), "<" + line["dtype"])
+    assert drawn == pytest.approx([row["f"] for row in plot.data()], abs=1e-3)
+
+
+def test_seconds_that_were_told_are_those_of_the_job():
+    study = simple()
+    job = study.ask()
+    study.tell(job, {"f": 1.0}, seconds=5000.0)
+    rows = {row["what"]: row["seconds"] for row in study.plots.time().data()}
+    assert rows[f"running {job.task}"] == 5000.0
+
+
+def test_jobs_that_start_while_a_report_is_made_are_left_out():
+    study = simple()
+    fill(study, lambda p: {"f": p["x"]}, 2)
+    source = read_source(study)
+    fill(study, lambda p: {"f": p["x"]}, 1)
+    study.ask()
+    for name in OF_JOBS:
+        cm.plots.PLOTS[name](source)
+    assert len(cm.plots.timeline(source).data()) == 2
+
+
+def test_jobs_that_run_have_lanes_of_their_own():
+    tasks = {"t": cm.Task(["f"], runs_on="gpu")}
+    study = simple(tasks=tasks, resources={"gpu": 12})
+    study.ask(n=12)
+    figure = study.plots.timeline().figure
+    assert sorted(lane for trace in figure.data for lane in trace.y) == sorted(
+        f"gpu {number}" for number in range(1, 13)
+    )
+    assert list(figure.layout.yaxis.categoryarray)[::-1][9] == "gpu 10"  # not as text
+
+
+def test_pending_jobs_beyond_the_bounds_are_not_expected():
+    study = simple()
+    fill(study, lambda p: {"f": p["x"]}, 4)
+    task = next(iter(study.problem.tasks))
+    study.enqueue(task, {"x": 0.9})
+    study.change(study.problem.changed(space={"x": cm.Real(0, 0.5)}))
+    assert named(study.plots.progress().figure, "pending (expected)") == []
+
+
+def test_options_that_look_alike_are_apart():
+    path = "/data/sets/of/the/year/before/the/last/one/"
+    options = [path + "a", path + "b", "1", 1, True]
+    study = simple(space={"kind": cm.Choice(*options)})
+    for value, option in enumerate(options):
+        study.add({"kind": option}, {"f": float(value)})
+    figure = study.plots.slices().figure
+    assert len(set(figure.layout.xaxis.categoryarray)) == len(options)
+    heights = {
+        y for trace in study.plots.parallel_coordinates().figure.data for y in trace.y[::3]
+    } - {None}
+    assert heights == {0.0, 0.25, 0.5, 0.75, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s: cm.plots.slices(s, parameters=[]), "parameters is \\[\\]: write a list"),
+        (lambda s: cm.plots.slices(s, parameters="x"), "parameters is 'x': write a list"),
+        (lambda s: cm.plots.contours(s, parameters=3), "parameters is 3"),
+        (lambda s: cm.plots.explain(s, solution="a"), "solution is 'a'"),
+        (lambda s: cm.plots.compare(s, points=0), "points is 0"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence(call, words):
+    study = simple()
+    fill(study, lambda p: {"f": p["x"]}, 4)
+    with pytest.raises(cm.ProblemError, match=words):
+        call(study)
+
+
+def test_a_constant_has_no_important_parameter():
+    study = simple(space={"x": cm.Real(0, 1), "y": cm.Real(0, 1)})
+    fill(study, lambda p: {"f": 3.0}, 5)
+    assert [row["f"] for row in study.plots.importance().data()] == [0.0, 0.0]
+
+
+def test_huge_values_are_drawn(tmp_path):
+    study = simple()
+    fill(study, lambda p: {"f": 1e300 * (2 * p["x"] - 1)}, 6)
+    study.report(tmp_path / "a.html")
+
+
+def test_a_binary_constraint_is_explained_by_its_probability():
+    study = simple(constraints=[cm.Constraint("ok", binary=True)])
+    fill(study, lambda p: {"f": p["x"], "ok": p["x"] < 0.5}, 8)
+    figure = study.plots.explain().figure
+    drawn = [t for t in figure.data if t.yaxis in ("y6", "y7", "y8") and len(t.x) >= 300]
+    assert drawn
+    assert min(min(t.y) for t in drawn) >= 0
+    assert max(max(t.y) for t in drawn) <= 1
+
+
 def test_what_is_no_study_gets_a_sentence():
     with pytest.raises(cm.ProblemError, match="write a Study or an Optimizer"):
         cm.plots.progress(42)
     with pytest.raises(AttributeError, match="there is no plot 'progres'"):
         decoupled().plots.progres  # noqa: B018
     assert "progress" in dir(decoupled().plots)
-    with pytest.raises(cm.ProblemError, match="one real parameter, or with two"):
+    with pytest.raises(cm.ProblemError, match="one parameter that is real, or with two"):
         cm.plots.explain(mixed())
     with pytest.raises(cm.ProblemError, match="solution is 99"):
         cm.plots.explain(line(), solution=99)

@@ -111,7 +111,7 @@ def test_a_report_of_nothing(tmp_path):
 def test_the_next_steps_are_those_that_the_study_needs():
     study = cm.Study(problem(), seed=0, acquisition="random")
     job = study.ask(task="price", lease=1.0)
-    assert next_steps(read_source(study))[0].startswith("One job is pending")
+    assert next_steps(read_source(study))[0].startswith("One job is running")
     study.tell(job, {"f": 1.0})
     steps = " ".join(next_steps(read_source(study)))
     assert "Confirm the recommendation before you rely on it" in steps
@@ -151,3 +151,33 @@ def test_the_command_line_knows_every_plot():
     from calamint.show.cli import plot
 
     assert tuple(cm.plots.PLOTS) == plot._NAMES
+
+
+def test_limits_that_were_met_by_chance_are_said_to_be(tmp_path):
+    stated = cm.Problem({"kind": cm.Choice("a", "b")}, minimize="f", constraints=["g <= 1"])
+    study = cm.Study(stated, seed=0, model=cm.Model(hyperparameters="map"))
+    study.add({"kind": "a"}, {"f": 1.0, "g": (0.9, 20.0)})
+    study.add({"kind": "b"}, {"f": 2.0, "g": (50.0, 0.1)})
+    study.add({"kind": "b"}, {"f": 2.0, "g": (51.0, 0.1)})
+    page = Page(study.report(tmp_path / "a.html").read_text())
+    assert "the model takes that for chance" in page.text
+    assert "The best confirmed input" not in page.text
+
+
+def test_a_limit_binds_at_any_scale(tmp_path):
+    stated = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["g >= 0.5"])
+    study = cm.Study(stated, seed=0, model=cm.Model(hyperparameters="map"))
+    for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        study.add({"x": x}, {"f": 1e-12 * x, "g": x})
+    page = Page(study.report(tmp_path / "a.html").read_text())
+    assert "g >= 0.5 binds" in page.text
+
+
+def test_parameters_that_cannot_be_explained_have_no_section_for_it(tmp_path):
+    stated = cm.Problem({"n": cm.Integer(1, 9)}, minimize="f")
+    study = cm.Study(stated, seed=0, model=cm.Model(hyperparameters="map"))
+    for n in (1, 4, 9):
+        study.add({"n": n}, {"f": float(n)})
+    page = Page(study.report(tmp_path / "a.html").read_text())
+    assert "explain" not in page.sections
+    assert "compare" not in page.sections

@@ -125,7 +125,9 @@ class Observations:
             return told
         known = {*measured, *job.not_asked}
         left_out = tuple(name for name in problem.tasks[job.task].measures if name not in known)
-        return told._record(job.params, job.point, measured, job.task, seconds, {}, left_out, job)
+        return told._record(
+            job.params, job.point, measured, job.task, seconds, {}, left_out, job.number
+        )
 
     def wait_for(self, job: Suggestion, functions: tuple[str, ...]) -> "Observations":
         """A job that was told has more to tell; its resources are free."""
@@ -180,10 +182,15 @@ class Observations:
         return replace(self, pending={**self.pending, job.number: job})
 
     def add(
-        self, params: Params, point: Array, measured: Measured, notes: dict[str, Any]
+        self,
+        params: Params,
+        point: Array,
+        measured: Measured,
+        notes: dict[str, Any],
+        job: int | None = None,
     ) -> "Observations":
-        """Measurements that were not asked for."""
-        return self._record(params, point, measured, None, None, notes, (), None)
+        """Measurements that were not asked for, or by a job that the problem no longer has."""
+        return self._record(params, point, measured, None, None, notes, (), job)
 
     def _end(self, job: Suggestion) -> "Observations":
         pending = {number: other for number, other in self.pending.items() if number != job.number}
@@ -198,13 +205,12 @@ class Observations:
         seconds: float | None,
         notes: dict[str, Any],
         left_out: tuple[str, ...],
-        job: Suggestion | None,
+        job: int | None,
     ) -> "Observations":
         data = dict(self.data)
         for name, (value, noise) in measured.items():
             data[name] = data[name].append(point, value, noise)
         values = {name: value for name, (value, _) in measured.items()}
         errors = {name: math.sqrt(noise) for name, (_, noise) in measured.items() if noise >= 0}
-        number = None if job is None else job.number
-        record = Record(params, values, task, seconds, point, errors, notes, left_out, number)
+        record = Record(params, values, task, seconds, point, errors, notes, left_out, job)
         return replace(self, data=data, history=(*self.history, record), version=self.version + 1)

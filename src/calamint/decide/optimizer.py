@@ -300,6 +300,7 @@ class Optimizer:
         values: Mapping[str, Value],
         notes: Mapping[str, Any] | None = None,
         outside: bool = False,
+        job: int | None = None,
     ) -> None:
         """Add measurements that were not asked for.
 
@@ -308,6 +309,7 @@ class Optimizer:
             values: Any of the functions, as for `tell`.
             notes: What to keep beside them.
             outside: Accept values out of bounds, which teach though they are never suggested.
+            job: The job that measured them, if its task is no longer the problem's.
 
         Raises:
             ProblemError: If the input or the values cannot be accepted; nothing is changed.
@@ -319,7 +321,7 @@ class Optimizer:
                 f"values[{broken[0]!r}] is {values[broken[0]]!r}: write a number, or leave it out."
             )
         point = self.problem.space.encode(accepted, outside)
-        self.observations = self.observations.add(accepted, point, measured, dict(notes or {}))
+        self.observations = self.observations.add(accepted, point, measured, dict(notes or {}), job)
 
     def _pending_job(self, suggestion: Suggestion) -> Suggestion:
         if not isinstance(suggestion, Suggestion):

@@ -323,7 +323,7 @@ class Replica:
         # The task does not measure them any more.
         if others and withdrawn != "withdrawn" and can_encode:
             at = job if used is None else job.moved(self.problem.space, used)
-            optimizer.add(at.params, others, outside=True)
+            optimizer.add(at.params, others, outside=True, job=row.job)
         if not withdrawn:
             self.ended[row.task] += 1
             self.spent += job.cost

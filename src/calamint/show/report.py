@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calamint.decide import Recommendation, short
 from calamint.errors import CalamintError, ProblemError
+from calamint.problem import Real
 from calamint.run import StudyView
 from calamint.show.plots import PLOTS, Plot
 from calamint.show.plots.page import plot_section, write_page
@@ -59,11 +60,10 @@ def write_report(
 
 
 def _can_explain(source: Source, name: str) -> bool:
-    if source.history_is_empty:
+    parameters = list(source.problem.space.parameters.values())
+    if source.history_is_empty or len(parameters) > 2:
         return False
-    return len(source.problem.space.parameters) == 1 or (
-        name == "explain" and len(source.problem.space.parameters) == 2
-    )
+    return isinstance(parameters[0], Real) if len(parameters) == 1 else name == "explain"
 
 
 def _in_words(source: Source, made: Mapping[str, Plot]) -> str:
@@ -118,7 +118,8 @@ def _best_confirmed(source: Source) -> str:
     best = source.query.recommend(source.optimizer.settings.delta, "observed")
     inputs = ", ".join(f"{name} = {short(value)}" for name, value in best.params.items())
     name = source.problem.objective.name
-    return escape(f"The best confirmed input is {inputs}, with {name} = {short(best.objective)}.")
+    sentence = f"The best confirmed input is {inputs}, with {name} = {short(best.objective)}."
+    return f"<p>{escape(sentence)}</p>" if best.confirmed else ""
 
 
 def _verdict(source: Source, best: Recommendation) -> str:
@@ -136,12 +137,22 @@ def _verdict(source: Source, best: Recommendation) -> str:
             f" All limits are met there with a probability of only {best.probability:.3g}, less"
             f" than the {1 - source.optimizer.settings.delta:g} that was asked for."
         )
-    seen = (
-        " It is confirmed: every function was measured there, and every limit was met."
-        if best.confirmed
-        else " It is not confirmed: not every function was measured there with every limit met."
-    )
+    if best.confirmed:
+        seen = " It is confirmed: every function was measured there, and every limit was met."
+    elif _is_by_chance(source, best):
+        seen = (
+            " It is not confirmed: every limit was met when it was measured there, but the model"
+            " takes that for chance."
+        )
+    else:
+        seen = " It is not confirmed: not every function was measured there with every limit met."
     return f"The recommended input is expected to have {value}.{sure}{seen}"
+
+
+def _is_by_chance(source: Source, best: Recommendation) -> bool:
+    """Whether limits were met there, but are not expected to be."""
+    here = [each for each in source.measured if each.params == best.params]
+    return any(each.confirmed(source.problem) for each in here)
 
 
 def _facts(rows: Mapping[str, str]) -> str:
@@ -155,7 +166,7 @@ def _facts(rows: Mapping[str, str]) -> str:
 def _cost(source: Source) -> str:
     ended = [each for each in source.evaluations if each.task is not None]
     by_task = Counter(each.task for each in ended)
-    failed = Counter(each.task for each in ended if each.status == "failed")
+    failed = Counter(each.task for each in ended if each.failed)
     rows: dict[str, str] = {}
     for task, count in by_task.items():
         broken = f", {failed[task]} of them failed" if failed[task] else ""
@@ -164,7 +175,7 @@ def _cost(source: Source) -> str:
     if added:
         rows["added measurements"] = str(added)
     if source.pending:
-        rows["pending"] = str(len(source.pending))
+        rows["running, waiting or held"] = str(len(source.pending))
     spent = [each.cost for each in ended if each.cost]
     if spent:
         rows["expected cost of all evaluations"] = short(float(spent[-1]))
@@ -186,7 +197,7 @@ def _mattered(source: Source, made: Mapping[str, Plot]) -> str:
     sentences = []
     binding = made["limits"].data() if "limits" in made else []
     for row in sorted(binding, key=lambda row: -row["improvement"]):
-        if row["improvement"] > 1e-9 * max(1.0, abs(row["improvement"])):
+        if row["improvement"] > 1e-6 * _spread(source):
             sentences.append(
                 f"{row['limit']} binds: without it, {source.problem.objective.name} would be"
                 f" expected to be better by {short(float(row['improvement']))}."
@@ -201,12 +212,22 @@ def _mattered(source: Source, made: Mapping[str, Plot]) -> str:
         ranked = sorted(bits.items(), key=lambda pair: -pair[1])
         shares = ", ".join(f"{task} {value:.3g}" for task, value in ranked)
         sentences.append(f"Expected bits of all jobs that were chosen by them, by task: {shares}.")
-    if "importance" in made and made["importance"].rows:
-        first = made["importance"].data()[0]
-        sentences.append(f"The parameter that matters most is {first['parameter']}.")
+    ranked_parameters = made["importance"].data() if "importance" in made else []
+    if ranked_parameters and max(
+        value for key, value in ranked_parameters[0].items() if key != "parameter name"
+    ):
+        first = ranked_parameters[0]
+        sentences.append(f"The parameter that matters most is {first['parameter name']}.")
     if not sentences:
         sentences.append("Too little was measured to say.")
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
+
+
+def _spread(source: Source) -> float:
+    """Between the best and the worst objective that was measured."""
+    name = source.problem.objective.name
+    values = [each.values[name] for each in source.evaluations if name in each.values]
+    return max(values) - min(values) if len(values) > 1 else 0.0
 
 
 def next_steps(source: Source) -> list[str]:
@@ -216,13 +237,16 @@ def next_steps(source: Source) -> list[str]:
     if held:
         numbers = ", ".join(str(job.number) for job in held[:10])
         steps.append(f"Look at what is held (job {numbers}): `calamint release` or cancel it.")
-    if source.pending:
-        count = len(source.pending)
+    running = sum(job.state == "running" for job in source.jobs)
+    waiting = sum(job.state == "waiting" for job in source.jobs)
+    if running:
         steps.append(
-            f"{count} jobs are pending: tell their results when they end."
-            if count > 1
-            else "One job is pending: tell its result when it ends."
+            f"{running} jobs are running: tell their results when they end."
+            if running > 1
+            else "One job is running: tell its result when it ends."
         )
+    if waiting:
+        steps.append(f"Waiting for a free resource, or to be tried again: {waiting}.")
     if source.history_is_empty:
         return [*steps, "Ask for jobs, run them, and tell their results."]
     best = source.recommendation

@@ -6,6 +6,7 @@ import numpy as np
 
 from calamint.acquire import ACQUISITIONS, PESC, Information
 from calamint.arrays import Array
+from calamint.checks import check_integer
 from calamint.errors import ProblemError
 from calamint.problem import Problem, Real
 from calamint.show.plots.explain import BAND_LEVELS, credible_band
@@ -32,6 +33,7 @@ def compare(source: Source, points: int = 300) -> Plot:
     make_subplots, graph = plotly("subplots").make_subplots, plotly()
     optimizer, problem = source.optimizer, source.problem
     _check_line(problem)
+    points = check_integer(points, "points", 2)
     x = np.linspace(0, 1, points)[:, None]
     (name,) = problem.space.parameters
     axis = [problem.space.decode(point)[name] for point in x]
@@ -76,7 +78,7 @@ def compare(source: Source, points: int = 300) -> Plot:
             value = np.exp(value - value.max()) if acq_function.log_scale else _shares(value)
             figure.add_trace(graph.Scatter(x=axis, y=value, line={"color": ORANGE}), **place)
             for row, share in zip(rows, value, strict=True):
-                row[panel] = float(share)
+                row[f"score of {panel}"] = float(share)
             best = axis[int(np.argmax(value))]
             figure.add_vline(x=best, line={"color": SERIES[3], "dash": "dot"}, **place)
     figure.update_layout(
@@ -104,6 +106,6 @@ def _check_line(problem: Problem) -> None:
     parameters = list(problem.space.parameters.values())
     if len(parameters) != 1 or not isinstance(parameters[0], Real):
         raise ProblemError(
-            "compare draws problems with one real parameter, and this one has"
-            f" {len(parameters)}: use slices() instead."
+            "compare draws problems with one parameter that is real; this one has"
+            f" {', '.join(type(each).__name__ for each in parameters)}: use slices() instead."
         )

@@ -54,7 +54,7 @@ def contours(
     names = by_importance(source, parameters, _MOST_PARAMETERS)
     if len(names) < 2:
         single = slices(source, at=at, parameters=parameters)
-        sentence = f"The problem has one parameter: these are slices along {label(names[0])}. "
+        sentence = f"With one parameter, these are slices along {label(names[0])}. "
         return Plot("contours", title, sentence + single.caption, single.figure, single.rows)
     here, where = reference_of(source, at)
     pairs = list(combinations(names, 2))

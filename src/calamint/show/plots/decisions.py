@@ -1,6 +1,7 @@
 """Why jobs were chosen, where the time went, and what ran when."""
 
 import heapq
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ from calamint.show.plots.source import Source, plot
 from calamint.show.plots.style import (
     DASHES,
     GREY,
-    NOTHING,
     SERIES,
     SYMBOLS,
+    distinct_labels,
     drawn_of,
     empty,
     figure,
@@ -142,16 +143,17 @@ def evaluations(source: Source) -> Plot:
     for index, each in enumerate(source.evaluations, start=1):
         if each.task is not None:
             counts[each.task] += 1
-        rows.append({"evaluation": index, **counts})
+        rows.append({"evaluation": index, **{f"of {task}": n for task, n in counts.items()}})
     if not any(counts.values()):
-        return Plot("evaluations", title, NOTHING, empty(NOTHING), rows)
+        sentence = "No job has ended yet."
+        return Plot("evaluations", title, sentence, empty(sentence), rows)
     made = figure(1, [320])
     shown = thinned(rows)
     for index, task in enumerate(tasks):
         made.add_trace(
             graph.Scatter(
                 x=[row["evaluation"] for row in shown],
-                y=[row[task] for row in shown],
+                y=[row[f"of {task}"] for row in shown],
                 mode="lines",
                 line={
                     "color": SERIES[index % len(SERIES)],
@@ -188,11 +190,15 @@ def time(source: Source) -> Plot:
         counts[key] += 1
     for task in dict.fromkeys([*source.problem.tasks, *(job.task for job in source.jobs)]):
         spent[f"running {task}"], counts[f"running {task}"] = 0.0, 0
-    tasks = {job.number: job.task for job in source.jobs}
+    jobs = {job.number: job for job in source.jobs}
     for attempt in source.attempts:
+        job = jobs[attempt.job]
         if attempt.ended is not None:
-            spent[f"running {tasks[attempt.job]}"] += max(0.0, attempt.ended - attempt.started)
-            counts[f"running {tasks[attempt.job]}"] += 1
+            # What was told of the last attempt is better known than when it was told.
+            told = job.seconds if attempt.number == job.attempts else None
+            took = attempt.ended - attempt.started if told is None else told
+            spent[f"running {job.task}"] += max(0.0, took)
+            counts[f"running {job.task}"] += 1
     total = sum(spent.values())
     rows: list[dict[str, Any]] = [
         {
@@ -204,7 +210,8 @@ def time(source: Source) -> Plot:
         for what, seconds in spent.items()
     ]
     if not any(spent.values()):
-        return Plot("time", title, _NO_JOBS, empty("Nothing has taken any time yet."), rows)
+        sentence = "Nothing has taken any time yet."
+        return Plot("time", title, sentence, empty(sentence), rows)
     scale, unit = time_unit(list(spent.values()))
     made = figure(1, [20.0 + 40 * len(rows)], legend=False)
     made.add_trace(
@@ -235,7 +242,7 @@ def time(source: Source) -> Plot:
     running = total - deciding
     ratio = f"; deciding took {deciding / running:.1%} of what running took" if running > 0 else ""
     caption = (
-        "Seconds of decisions and of jobs; jobs on different resources run at the same time, so the"
+        "What decisions and jobs took; jobs on different resources run at the same time, so the"
         f" sum can exceed the time that passed{ratio}."
     )
     return Plot("time", title, caption, made, rows)
@@ -250,7 +257,7 @@ def timeline(source: Source) -> Plot:
     if not source.attempts:
         return Plot("timeline", title, "", empty("No job has been started yet."), [])
     # One that runs ends now, as far as is known.
-    now = max(max(each.ended or each.heartbeat, each.started) for each in source.attempts)
+    now = max(source.needs_study("timeline").now(), *(each.started for each in source.attempts))
     rows: list[dict[str, Any]] = []
     for attempt in source.attempts:
         job = jobs[attempt.job]
@@ -267,8 +274,7 @@ def timeline(source: Source) -> Plot:
                 "update": job.update,
             }
         )
-    lanes = _lanes(source.attempts, now)
-    names = sorted(dict.fromkeys(lane for _, lane in lanes))
+    lanes, names = _lanes(source.attempts)
     shown = lanes[-2000:]
     scale, unit = time_unit([row["ended"] for row in rows])
     made = figure(1, [80.0 + 30 * min(len(names), 40)])
@@ -322,8 +328,9 @@ def timeline(source: Source) -> Plot:
     return Plot("timeline", title, caption, made, rows)
 
 
-def _lanes(attempts: Sequence[AttemptRecord], now: float) -> list[tuple[int, str]]:
-    """For every resource of every attempt, the attempt's index and a lane that is free then."""
+def _lanes(attempts: Sequence[AttemptRecord]) -> tuple[list[tuple[int, str]], list[str]]:
+    """For every resource of every attempt, the attempt's index and a lane that is free then; and
+    the names of all lanes in order."""
     order = sorted(range(len(attempts)), key=lambda i: attempts[i].started)
     free: dict[str, list[int]] = {}
     busy: dict[str, list[tuple[float, int]]] = {}
@@ -340,10 +347,12 @@ def _lanes(attempts: Sequence[AttemptRecord], now: float) -> list[tuple[int, str
             else:
                 lane = used.get(resource, 0) + 1
                 used[resource] = lane
-            heapq.heappush(running, (attempt.ended if attempt.ended is not None else now, lane))
+            heapq.heappush(running, (math.inf if attempt.ended is None else attempt.ended, lane))
             found.append((i, resource, lane))
-    several = {resource for resource, count in used.items() if count > 1}
-    return [
-        (i, f"{label(resource, 20)} {lane}" if resource in several else label(resource, 20))
-        for i, resource, lane in found
-    ]
+    labels = dict(zip(used, distinct_labels(used, 20), strict=True))
+    names = {
+        (resource, lane): f"{labels[resource]} {lane}" if count > 1 else labels[resource]
+        for resource, count in used.items()
+        for lane in range(1, count + 1)
+    }
+    return [(i, names[resource, lane]) for i, resource, lane in found], list(names.values())

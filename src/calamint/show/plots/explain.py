@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from calamint.arrays import Array
+from calamint.checks import check_integer
 from calamint.decide import Optimizer, short
 from calamint.errors import ProblemError
 from calamint.model import feasibility
@@ -58,8 +60,9 @@ def explain(source: Source, solution: int = 0) -> Plot:
     if len(parameters) == 2:
         return _explain_plane(source)
     raise ProblemError(
-        "explain draws problems with one real parameter, or with two of any kind, and this one has"
-        f" {len(parameters)}: use slices() and contours() instead."
+        "explain draws problems with one parameter that is real, or with two of any kind; this one"
+        f" has {', '.join(type(each).__name__ for each in parameters)}: use slices() and contours()"
+        " instead."
     )
 
 
@@ -68,7 +71,7 @@ def _explain_line(optimizer: Optimizer, solution: int, points: int = 300) -> Plo
     problem = optimizer.problem
     information = optimizer.information()
     count = len(information.solutions)
-    if not 0 <= solution < count:
+    if check_integer(solution, "solution", 0) >= count:
         raise ProblemError(f"solution is {solution!r}: write a whole number from 0 to {count - 1}.")
     x = np.linspace(0, 1, points)[:, None]
     (name,) = problem.space.parameters
@@ -92,7 +95,8 @@ def _explain_line(optimizer: Optimizer, solution: int, points: int = 300) -> Plo
     )
     for row, function_name in enumerate(names, start=1):
         function = information.surrogate.functions[function_name]
-        to_user = function.transform.to_user
+        # Of a binary constraint the probability to pass, which its outcomes are on the scale of.
+        to_user = ndtr if function.binary else function.transform.to_user
 
         def line(column: int, values: Any, color: str, row: int = row) -> None:
             figure.add_trace(

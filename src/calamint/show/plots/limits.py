@@ -44,7 +44,7 @@ def trade_off(source: Source) -> Plot:
         {
             **each.params,
             **each.values,
-            "status": _status_of(source, each),
+            "input status": _status_of(source, each),
         }
         for each in joined
     ]
@@ -57,7 +57,9 @@ def trade_off(source: Source) -> Plot:
     for index, limit in enumerate(limits, start=1):
         for status, mark in MARKS.items():
             own = [
-                each for each, row in shown if limit.name in each.values and row["status"] == status
+                each
+                for each, row in shown
+                if limit.name in each.values and row["input status"] == status
             ]
             if own:
                 made.add_trace(

@@ -1,6 +1,6 @@
 """Parameters: how much each of them matters, and all of them side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from calamint.show.plots.style import (
     figure,
     hover,
     label,
+    option_index,
     plotly,
     thinned,
 )
@@ -47,7 +48,8 @@ def shares(source: Source) -> dict[str, dict[str, float]]:
     for name, function in source.query.surrogate.functions.items():
         mean = function.posterior.mean_variance(points)[0].mean(0).reshape(len(mixed), -1)
         variance = float(mean.var())
-        total = 0.5 * ((mean[1:] - mean[0]) ** 2).mean(1) / variance if variance > 1e-20 else None
+        # A constant function differs from place to place by rounding.
+        total = 0.5 * ((mean[1:] - mean[0]) ** 2).mean(1) / variance if variance > 1e-9 else None
         found[name] = {
             parameter: 0.0 if total is None else float(total[index])
             for index, parameter in enumerate(space.parameters)
@@ -59,6 +61,8 @@ def by_importance(source: Source, wanted: Sequence[str] | None, most: int) -> li
     """Parameters in the order of what they matter to any function; or those that are wanted."""
     names = list(source.problem.space.parameters)
     if wanted is not None:
+        if isinstance(wanted, str) or not isinstance(wanted, Iterable) or not list(wanted):
+            raise ProblemError(f"parameters is {wanted!r}: write a list of names.")
         for name in wanted:
             if name not in names:
                 raise ProblemError(f"parameters has {name!r}: {did_you_mean(str(name), names)}")
@@ -81,7 +85,9 @@ def importance(source: Source) -> Plot:
     found = shares(source)
     names = list(source.problem.space.parameters)
     names.sort(key=lambda name: -max(each[name] for each in found.values()))
-    rows = [{"parameter": name, **{f: each[name] for f, each in found.items()}} for name in names]
+    rows = [
+        {"parameter name": name, **{f: each[name] for f, each in found.items()}} for name in names
+    ]
     shown = names[:30]
     made = figure(1, [60.0 + 16 * len(shown) * (1 + len(found))])
     for index, (function, each) in enumerate(found.items()):
@@ -202,7 +208,7 @@ def _height(source: Source, each: MeasuredInput, name: str) -> float | None:
         low, high = _value_range(source, name)
         return (each.values[name] - low) / (high - low) if high > low else 0.5
     if isinstance(parameter, Choice):
-        place = list(parameter.options).index(each.params[name])
+        place = option_index(parameter, each.params[name])
         return place / max(1, len(parameter.options) - 1)
     return float(parameter.encode(each.params[name])[0])
 

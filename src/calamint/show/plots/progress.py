@@ -1,7 +1,6 @@
 """How far a search has come: progress, trade-offs, evaluations by task, and which limits bind."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from calamint.show.plots.style import (
     GREEN,
     GREY,
     MARKS,
+    MOST,
     NOTHING,
     Status,
     drawn_of,
@@ -40,8 +40,8 @@ _MOMENTS = 16
 def progress(source: Source, over: Over = "evaluations") -> Plot:
     """What is recommended after each evaluation, and the best input that is confirmed.
 
-    Earlier recommendations are those that were stored; between them, some are computed from what
-    had been measured, with the most probable hyper-parameters.
+    Earlier recommendations are computed at some moments from what had been measured by then, with
+    the most probable hyper-parameters.
 
     Args:
         over: "evaluations", "time" or "cost"; an optimiser knows only evaluations.
@@ -57,11 +57,15 @@ def progress(source: Source, over: Over = "evaluations") -> Plot:
         return Plot("progress", title, NOTHING, empty(NOTHING), [])
     rows = _progress_rows(source)
     figures = [_progress_figure(source, rows, each) for each in allowed]
+    feasible = (
+        ", and below it the probability that all limits are met"
+        if source.problem.constraints
+        else ""
+    )
     caption = (
         f"What would be recommended after each evaluation: the expected {label(name)} with its 95 %"
-        " interval, and below it the probability that all limits are met. The line of confirmed"
-        " inputs is the best at which everything was measured and every limit met."
-        + drawn_of(min(len(rows), 1000), len(rows), "evaluations")
+        f" interval{feasible}. The line of confirmed inputs is the best at which everything was"
+        " measured and every limit met." + drawn_of(min(len(rows), MOST), len(rows), "evaluations")
     )
     chosen = allowed.index(over)
     controls = [Control("over", allowed)] if len(allowed) > 1 else []
@@ -81,17 +85,16 @@ def progress(source: Source, over: Over = "evaluations") -> Plot:
 def _progress_rows(source: Source) -> list[dict[str, Any]]:
     problem = source.problem
     name, sign = problem.objective.name, problem.objective.sign
-    answers = _recommendations(source)
-    rows, best, best_seen = [], math.inf, math.nan
-    confirmed_at = _confirmations(source)
+    answers, confirmed = _recommendations(source), _confirmed_objectives(source)
+    rows: list[dict[str, Any]] = []
+    best: float | None = None
     for index, each in enumerate(source.evaluations, start=1):
-        value = confirmed_at.get(index)
-        if value is not None and sign * value < best:
-            best, best_seen = sign * value, value
+        value = confirmed[index - 1]
+        if value is not None and (best is None or sign * value < sign * best):
+            best = value
         answer = answers.get(index)
         interval = (None, None) if answer is None or answer.interval is None else answer.interval
         known = problem.known.get(name)
-        own = each.values.get(name) if known is None else float(known(each.params))
         rows.append(
             {
                 "evaluation": index,
@@ -100,9 +103,9 @@ def _progress_rows(source: Source) -> list[dict[str, Any]]:
                 "status": each.status,
                 "seconds": each.ended,
                 "cost": each.cost,
-                name: own,
-                f"best confirmed {name}": None if math.isnan(best_seen) else best_seen,
-                f"recommended {name}": None if answer is None else answer.objective,
+                "objective": each.values.get(name) if known is None else float(known(each.params)),
+                "best confirmed": best,
+                "recommended": None if answer is None else answer.objective,
                 "from": interval[0],
                 "to": interval[1],
                 "probability of feasibility": None if answer is None else answer.probability,
@@ -111,41 +114,33 @@ def _progress_rows(source: Source) -> list[dict[str, Any]]:
     return rows
 
 
-def _confirmations(source: Source) -> dict[int, float]:
-    """The objective of the input that an evaluation confirmed, by the order of that."""
+def _confirmed_objectives(source: Source) -> list[float | None]:
+    """For each evaluation the objective of its input, if that is confirmed by then."""
     problem = source.problem
-    at: dict[Any, int] = {}
-    for index, each in enumerate(source.evaluations, start=1):
-        if each.values:
-            at[input_key(each.params)] = index
-    return {
-        at[input_key(each.params)]: each.values[problem.objective.name]
-        for each in source.measured
-        if each.confirmed(problem) and input_key(each.params) in at
-    }
+    known: dict[Any, dict[str, list[float]]] = {}
+    found: list[float | None] = []
+    for each in source.evaluations:
+        values = known.setdefault(input_key(each.params), {})
+        for name, value in each.values.items():
+            values.setdefault(name, []).append(value)
+        means = {name: sum(several) / len(several) for name, several in values.items()}
+        means |= {name: float(f(each.params)) for name, f in problem.known.items()}
+        complete = each.values and all(name in means for name in problem.functions)
+        met = complete and all(limit.met(means[limit.name]) for limit in problem.constraints)
+        found.append(means[problem.objective.name] if met else None)
+    return found
 
 
 def _recommendations(source: Source) -> dict[int, Recommendation]:
-    """After how many evaluations what was, or would have been, recommended."""
-    count = len(source.evaluations)
-    ended = [each.ended or 0.0 for each in source.evaluations]
-    found: dict[int, Recommendation] = {}
-    for made, answer in source.recommendations:
-        after = bisect_right(ended, made)
-        if after:
-            found[after] = answer
+    """After some numbers of evaluations, what would have been recommended; and what is now."""
     if source.history_is_empty:
-        return found
+        return {}
+    count = len(source.evaluations)
     often = _MOMENTS // 2 if source.is_large else _MOMENTS
-    moments = sorted({round(count * (index + 1) / often) for index in range(often)} - {0})
-    for moment in moments[:-1]:
-        if not any(abs(moment - known) <= count / (2 * often) for known in found):
-            answer_then = _recommended_after(source, moment)
-            if answer_then is not None:
-                found[moment] = answer_then
-    if count not in found or source.study is None:
-        found[count] = source.recommendation
-    return found
+    moments = sorted({round(count * (index + 1) / often) for index in range(often)} - {0, count})
+    answers = {moment: _recommended_after(source, moment) for moment in moments}
+    found = {moment: answer for moment, answer in answers.items() if answer is not None}
+    return {**found, count: source.recommendation}
 
 
 def _recommended_after(source: Source, count: int) -> Recommendation | None:
@@ -157,20 +152,20 @@ def _recommended_after(source: Source, count: int) -> Recommendation | None:
     )
     seen = Observations.none(optimizer.problem)
     outcomes = dict(seen.outcomes)
-    space = optimizer.problem.space
-    for each in source.evaluations[:count]:
-        point = space.encode(each.params, outside=True)
-        if each.values:
-            # How noisy they are is learnt.
-            measured = {name: (value, math.nan) for name, value in each.values.items()}
-            seen = seen.add(each.params, point, measured, {})
-        if each.task in outcomes:
-            worked = float(each.status != "failed")
-            outcomes[each.task] = outcomes[each.task].append(point, worked)
-    if not seen.history:
-        return None
-    earlier.observations = replace(seen, outcomes=outcomes)
     try:
+        for each in source.evaluations[:count]:
+            point = optimizer.problem.space.encode(each.params, outside=True)
+            if each.values:
+                measured = {
+                    name: (value, each.sem.get(name, math.nan) ** 2)
+                    for name, value in each.values.items()
+                }
+                seen = seen.add(each.params, point, measured, {})
+            if each.task in outcomes:
+                outcomes[each.task] = outcomes[each.task].append(point, float(not each.failed))
+        if not seen.history:
+            return None
+        earlier.observations = replace(seen, outcomes=outcomes)
         return earlier.recommend()
     except CalamintError:
         return None
@@ -189,7 +184,7 @@ def _progress_figure(source: Source, rows: Sequence[dict[str, Any]], over: Over)
         return row["evaluation" if over == "evaluations" else "cost"]
 
     top: dict[str, Any] = {"row": 1, "col": 1}
-    answered = [row for row in rows if row[f"recommended {name}"] is not None]
+    answered = [row for row in rows if row["recommended"] is not None]
     at = [where(row) for row in answered]
     if answered:
         spans = [row for row in answered if row["from"] is not None]
@@ -209,18 +204,18 @@ def _progress_figure(source: Source, rows: Sequence[dict[str, Any]], over: Over)
         made.add_trace(
             graph.Scatter(
                 x=at,
-                y=[row[f"recommended {name}"] for row in answered],
+                y=[row["recommended"] for row in answered],
                 mode="lines",
                 line={"color": BLUE, "width": 2},
                 name="recommended",
             ),
             **top,
         )
-    confirmed = [row for row in rows if row[f"best confirmed {name}"] is not None]
+    confirmed = [row for row in rows if row["best confirmed"] is not None]
     made.add_trace(
         graph.Scatter(
             x=[where(row) for row in confirmed],
-            y=[row[f"best confirmed {name}"] for row in confirmed],
+            y=[row["best confirmed"] for row in confirmed],
             mode="lines",
             line={"color": GREEN, "width": 2, "shape": "hv", "dash": "dash"},
             name="best confirmed",
@@ -228,7 +223,7 @@ def _progress_figure(source: Source, rows: Sequence[dict[str, Any]], over: Over)
         **top,
     )
     _add_marks(source, made, rows, where, top)
-    made.update_yaxes(title_text=label(name), range=_robust_range(rows, name), **top)
+    made.update_yaxes(title_text=label(name), range=_robust_range(rows), **top)
     if has_limits:
         made.add_trace(
             graph.Scatter(
@@ -261,12 +256,12 @@ def _add_marks(
     pairs = list(zip(rows, source.evaluations, strict=True))
     for row, each in thinned(pairs):
         by_status.setdefault(each.status, []).append((row, each))
-    low, high = _robust_range(rows, name) or (0.0, 1.0)
+    low, high = _robust_range(rows) or (0.0, 1.0)
     for status, mark in MARKS.items():
         own = [
             (row, each)
             for row, each in by_status.get(status, ())
-            if row[name] is not None or status == "failed"
+            if row["objective"] is not None or status == "failed"
         ]
         if own:
             # A failure has no value: it is marked at the lower end.
@@ -274,7 +269,7 @@ def _add_marks(
             made.add_trace(
                 graph.Scatter(
                     x=[where(row) for row, _ in own],
-                    y=[floor if status == "failed" else row[name] for row, _ in own],
+                    y=[floor if status == "failed" else row["objective"] for row, _ in own],
                     mode="markers",
                     marker=mark,
                     name=status,
@@ -283,7 +278,7 @@ def _add_marks(
                 ),
                 **place,
             )
-    waiting = [each for each in source.pending if _measures(source, each, name)]
+    waiting = [each for each in source.pending if _is_expected(source, each, name)]
     if waiting and not source.history_is_empty:
         last = where(rows[-1]) if rows else 0
         expected = [float(source.query.predict(each.params)[name].median) for each in waiting[:50]]
@@ -301,20 +296,25 @@ def _add_marks(
         )
 
 
-def _measures(source: Source, each: Evaluation, name: str) -> bool:
+def _is_expected(source: Source, each: Evaluation, name: str) -> bool:
+    """Whether a job will measure a function, at an input that is still in the space."""
     task = source.problem.tasks.get(each.task or "")
+    try:
+        source.problem.space.validate(each.params)
+    except ProblemError:
+        return False
     return task is not None and name in task.measures
 
 
 def hover_text(each: Evaluation) -> str:
     """What is said of an evaluation when pointing at it."""
-    reason = {"reason": each.reason} if each.reason else {}
+    reason = {"why it failed": each.reason} if each.failed and each.reason else {}
     return hover({**each.values, **params_in_words(each.params), **reason}, each.title)
 
 
-def _robust_range(rows: Sequence[dict[str, Any]], name: str) -> list[float] | None:
+def _robust_range(rows: Sequence[dict[str, Any]]) -> list[float] | None:
     """Of the axis: one wild value must not hide the rest; None if all of it can be seen."""
-    columns = (name, f"best confirmed {name}", f"recommended {name}")
+    columns = ("objective", "best confirmed", "recommended")
     values = np.array([row[key] for row in rows for key in columns if row[key] is not None])
     values = values[np.isfinite(values)]
     if len(values) == 0:

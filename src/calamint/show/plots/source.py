@@ -1,10 +1,10 @@
 """What plots are made of: the evaluations of a study or an optimiser, in order, and its model."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, final
+from typing import Concatenate, ParamSpec, final
 
 from calamint.decide import (
     MeasuredInput,
@@ -36,10 +36,13 @@ class Evaluation:
         number: That of the job; None for an added measurement.
         task: None for an added measurement.
         values: What was measured, by function.
-        status: Of its input, from everything that was measured there; or of the job.
+        status: Of its input, from everything that was measured there; or "failed" or "pending" if
+            the job measured nothing.
         ended: Seconds since the study began; None while pending, and if nothing is known of time.
         cost: Of all evaluations up to this one; None if that is not known.
         reason: Why it failed.
+        failed: Whether the job failed, though it may have measured something.
+        sem: Standard errors that were told, by function.
     """
 
     number: int | None
@@ -50,6 +53,8 @@ class Evaluation:
     ended: float | None = None
     cost: float | None = None
     reason: str = ""
+    failed: bool = False
+    sem: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -68,6 +73,7 @@ class Source:
         evaluations: In the order in which they ended.
         pending: Evaluations that have not ended.
         jobs: Those of a study.
+        attempts: At these jobs.
         began: When the first job was created, in seconds since 1970.
     """
 
@@ -76,6 +82,7 @@ class Source:
     evaluations: Sequence[Evaluation]
     pending: Sequence[Evaluation]
     jobs: Sequence[JobRecord]
+    attempts: Sequence[AttemptRecord]
     began: float
 
     @property
@@ -99,16 +106,6 @@ class Source:
     def measured(self) -> list[MeasuredInput]:
         """What was measured at each input."""
         return list(measured_inputs(self.problem, self.optimizer.history).values())
-
-    @cached_property
-    def attempts(self) -> list[AttemptRecord]:
-        return [] if self.study is None else self.study.attempts(running=False)
-
-    @cached_property
-    def recommendations(self) -> list[tuple[float, Recommendation]]:
-        """What was recommended, and when: seconds since the study began."""
-        stored = [] if self.study is None else self.study.recommendations
-        return [(made - self.began, each) for made, each in stored]
 
     def smallest_on_log_scale(self, name: str) -> float | None:
         """The smallest measurement of a function that is best drawn on a logarithmic axis; None of
@@ -161,73 +158,97 @@ def plot(
 
 def _of_study(study: StudyView) -> Source:
     optimizer, jobs = study.optimizer, study.jobs
+    # A job may have started since its study was read.
+    known = {job.number: job for job in jobs}
+    attempts = [each for each in study.attempts(running=False) if each.job in known]
     began = min((job.created for job in jobs), default=0.0)
     status = _statuses(optimizer)
-    told: dict[int, dict[str, Any]] = {}
-    for record in optimizer.history:
-        if record.job is not None:
-            known = told.setdefault(record.job, {"params": record.params, "values": {}})
-            known["values"] |= record.values
-    ended = [_added(record, status) for record in optimizer.history if record.job is None]
-    spent = 0.0
-    over = [job for job in jobs if job.state in ("done", "partial", "failed")]
-    for job in sorted(over, key=lambda job: (job.ended or job.created, job.number)):
-        spent += job.predicted_cost or 0.0
-        known = told.get(job.number, {"params": job.params, "values": {}})
-        failed = job.state == "failed" and not known["values"]
-        ended.append(
-            Evaluation(
-                job.number,
-                job.task,
-                known["params"],
-                known["values"],
-                "failed" if failed else status(known["params"]),
-                (job.ended or job.created) - began,
-                spent,
-                job.reason or "",
-            )
+    ended = [
+        (job.ended - began if job is not None and job.ended is not None else None, each)
+        for each in _measured(optimizer, status)
+        for job in [known.get(-1 if each.number is None else each.number)]
+    ]
+    seen = {each.number for _, each in ended}
+    # What was added came after the job before it.
+    moments: list[tuple[float, Evaluation]] = []
+    for moment, each in ended:
+        before = moments[-1][0] if moments else 0.0
+        moments.append((before if moment is None else moment, each))
+    moments += [
+        (
+            (job.ended or job.created) - began,
+            Evaluation(job.number, job.task, job.params, {}, "failed", failed=True),
         )
+        for job in jobs
+        if job.state == "failed" and job.number not in seen
+    ]
+    spent, evaluations = 0.0, []
+    for moment, each in sorted(moments, key=lambda pair: pair[0]):
+        job = known.get(-1 if each.number is None else each.number)
+        if job is not None:
+            spent += job.predicted_cost or 0.0
+            each = replace(
+                each, task=job.task, reason=job.reason or "", failed=job.state == "failed"
+            )
+        evaluations.append(replace(each, ended=moment, cost=spent))
     pending = [
         Evaluation(job.number, job.task, job.params, {}, "pending")
         for job in jobs
         if job.state in ("waiting", "running", "held")
     ]
-    return Source(optimizer, study, ended, pending, jobs, began)
+    return Source(optimizer, study, evaluations, pending, jobs, attempts, began)
 
 
 def _of_optimizer(optimizer: Optimizer) -> Source:
-    status = _statuses(optimizer)
-    ended: list[Evaluation] = []
-    measured_jobs = set()
-    for record in optimizer.history:
-        measured_jobs.add(record.job)
-        if record.job is None:
-            ended.append(_added(record, status))
-        else:
-            ended.append(
-                Evaluation(
-                    record.job, record.task, record.params, record.values, status(record.params)
-                )
-            )
+    ended = _measured(optimizer, _statuses(optimizer))
+    failed = {job.number: reason for job, reason in optimizer.failures}
+    ended = [
+        replace(each, failed=True, reason=failed[each.number]) if each.number in failed else each
+        for each in ended
+    ]
+    seen = {each.number for each in ended}
     for job, reason in optimizer.failures:
-        if job.number not in measured_jobs:
-            failed = Evaluation(job.number, job.task, job.params, {}, "failed", reason=reason)
+        if job.number not in seen:
+            lost = Evaluation(
+                job.number, job.task, job.params, {}, "failed", reason=reason, failed=True
+            )
             # Before the first job that was decided later.
             place = next(
                 (i for i, e in enumerate(ended) if e.number is not None and e.number > job.number),
                 len(ended),
             )
-            ended.insert(place, failed)
+            ended.insert(place, lost)
     pending = [
         Evaluation(job.number, job.task, job.params, {}, "pending") for job in optimizer.pending
     ]
-    return Source(optimizer, None, ended, pending, [], 0.0)
+    return Source(optimizer, None, ended, pending, [], [], 0.0)
 
 
-def _added(record: Any, status: Callable[[Params], Status]) -> Evaluation:
-    return Evaluation(
-        None, None, record.params, record.values, status(record.params), ended=0.0, cost=0.0
-    )
+def _measured(optimizer: Optimizer, status: Callable[[Params], Status]) -> list[Evaluation]:
+    """Jobs that measured something, and what was added, in order; parts of a job are joined."""
+    found: list[Evaluation] = []
+    places: dict[int, int] = {}
+    for record in optimizer.history:
+        if record.job is not None and record.job in places:
+            first = found[places[record.job]]
+            joined = {**first.values, **record.values}
+            found[places[record.job]] = replace(
+                first, values=joined, sem={**first.sem, **record.sem}
+            )
+            continue
+        if record.job is not None:
+            places[record.job] = len(found)
+        found.append(
+            Evaluation(
+                record.job,
+                record.task,
+                record.params,
+                record.values,
+                status(record.params),
+                sem=record.sem,
+            )
+        )
+    return found
 
 
 def _statuses(optimizer: Optimizer) -> Callable[[Params], Status]:

@@ -3,7 +3,7 @@ can be told apart without colour, and users' words, which are escaped."""
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Literal, TypeVar
 
@@ -107,14 +107,32 @@ def axis_of(parameter: Parameter, name: str) -> dict[str, Any]:
     return {**axis, "range": [low - pad, high + pad]}
 
 
+def distinct_labels(words: Iterable[object], longest: int = _LONGEST) -> list[str]:
+    """A label for each word, numbered where several would look the same."""
+    found: list[str] = []
+    for word in words:
+        plain = label(word, longest)
+        again = 1 + sum(each.split("\u2009")[0] == plain for each in found)
+        found.append(f"{plain}\u2009({again})" if again > 1 else plain)
+    return found
+
+
 def options_of(parameter: Choice) -> list[str]:
     """The options as an axis names them."""
-    return [label(option) for option in parameter.options]
+    return distinct_labels((*parameter.options, *parameter.former))
+
+
+def option_index(parameter: Choice, value: Any) -> int:
+    """The place of an option: 1 and True are two."""
+    known = [(type(each), each) for each in (*parameter.options, *parameter.former)]
+    return known.index((type(value), value))
 
 
 def coordinate(parameter: Parameter, value: Any) -> Any:
     """Where a value lies on the axis of its parameter."""
-    return label(value) if isinstance(parameter, Choice) else value
+    if isinstance(parameter, Choice):
+        return options_of(parameter)[option_index(parameter, value)]
+    return value
 
 
 def grid_of(parameter: Parameter, count: int) -> list[Any]:
