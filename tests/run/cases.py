@@ -1,6 +1,7 @@
 """Problems and helpers that the tests of studies share."""
 
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -38,7 +39,9 @@ def quick(problem=None, storage="sqlite://", **settings):
 
 
 def tables(path):
-    """Rows of every table, read without Calamint."""
+    """Rows of every table of a file or a URL, read without Calamint."""
+    if str(path).startswith("postgresql:"):
+        return _server_tables(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         names = [
@@ -51,6 +54,26 @@ def tables(path):
         }
 
 
+def _server_tables(url):
+    import psycopg
+    from psycopg.rows import dict_row
+
+    def plain(value):
+        return json.dumps(value) if isinstance(value, dict | list) else value
+
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        names = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchall()
+        return {
+            row["tablename"]: [
+                {key: plain(value) for key, value in each.items()}
+                for each in connection.execute(f"SELECT * FROM {row['tablename']}").fetchall()
+            ]
+            for row in names
+        }
+
+
 def check_books(path):
     """What must hold of a study's tables at any moment."""
     found = tables(path)
@@ -60,8 +83,6 @@ def check_books(path):
         found["attempts"]
     )
     # At no moment more attempts than capacity: between the start and the end of each.
-    import json
-
     changes = []
     for row in found["attempts"]:
         for resource in json.loads(row["resources"]):

@@ -332,8 +332,8 @@ def test_a_second_interrupt_does_not_wait_for_the_storage(tmp_path):
             def started(self, progress, job): print("started", flush=True)
             def message(self, sentence): print(sentence, flush=True)
 
-        from calamint.run.store import database
-        database._BUSY_TIMEOUT = 0.2
+        from calamint.run.store import sqlite
+        sqlite.BUSY_TIMEOUT = 0.2
         report = quick(ONE, "sqlite:///{path}").run(slow, evaluations=3, watch=Says())
         print("stopped:", report.stopped, flush=True)
     """

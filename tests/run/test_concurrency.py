@@ -5,6 +5,7 @@ import time
 
 import pytest
 from tests.run.cases import SQUARE, check_books, quick, values_of
+from tests.run.servers import new_database
 from tests.run.test_kill import Log, forked
 
 import calamint as cm
@@ -23,12 +24,20 @@ def busy(url, log, seconds):
         log.write("told", job.number, "")
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def storage(request, tmp_path):
+    """A URL, and what its tables are read from without Calamint."""
+    if request.param == "postgresql":
+        url = new_database()
+        return url, url
+    return f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.db"
+
+
 @pytest.mark.parametrize(
     ("processes", "seconds"), [(4, 4), pytest.param(8, 60, marks=pytest.mark.slow)]
 )
-def test_many_processes_share_a_study(tmp_path, processes, seconds, capsys):
-    path, log = tmp_path / "a.db", Log(tmp_path / "a.log")
-    url = f"sqlite:///{path}"
+def test_many_processes_share_a_study(storage, tmp_path, processes, seconds, capsys):
+    (url, path), log = storage, Log(tmp_path / "a.log")
     # They also create it at the same moment.
     pids = [forked(busy, url, log, seconds) for _ in range(processes)]
     assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * processes

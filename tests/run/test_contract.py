@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 from tests.run.cases import SQUARE, decoupled, quick, values_of
+from tests.run.servers import new_database
 
 import calamint as cm
 from calamint.run import Database
-from calamint.run.store import boot_seconds
 
 
 class Storage:
@@ -24,9 +24,14 @@ class Storage:
         return self.database
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def storage(request, tmp_path):
-    return Storage("sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'a.db'}")
+    urls = {
+        "memory": lambda: "sqlite://",
+        "sqlite": lambda: f"sqlite:///{tmp_path / 'a.db'}",
+        "postgresql": new_database,
+    }
+    return Storage(urls[request.param]())
 
 
 @pytest.fixture
@@ -147,7 +152,7 @@ def test_pauses_grow(storage):
     job = study.ask(task="weigh")
     study.fail(job, "no")
     assert study.ask(task="weigh").number != job.number  # it is not its time yet
-    waiting = study.replica().waiting[job.number] - boot_seconds()
+    waiting = study.replica().waiting[job.number] - study.database.lease_clock().now()
     assert 95 < waiting <= 100
 
 

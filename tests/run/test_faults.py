@@ -124,12 +124,12 @@ def test_a_storage_that_cannot_be_written_for_a_moment(tmp_path, monkeypatch):
     study = quick(ONE, f"sqlite:///{tmp_path / 'a.db'}")
     write, until, said = study.database.write, [None], []
 
-    def full():
+    def full(*given):
         if log.lines() and until[0] is None:
             until[0] = time.monotonic() + 2.0
         if until[0] is not None and time.monotonic() < until[0]:
             raise cm.StorageError("the disk is full.", transient=True)
-        return write()
+        return write(*given)
 
     class Watch(cm.Live):
         def message(self, sentence):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.run.cases import check_books, quick, tables, values_of
+from tests.run.servers import new_database
 
 import calamint as cm
 from calamint.decide import VirtualClock
@@ -61,7 +62,7 @@ def acknowledging(study, log):
 def simulated_child(path, log, seed):
     clock = VirtualClock({})
     study = acknowledging(
-        quick(storage=f"sqlite:///{path}", clock=clock, seed=seed, pause=0.5, retries=49), log
+        quick(storage=url_of(path), clock=clock, seed=seed, pause=0.5, retries=49), log
     )
     executor = cm.Simulated({"price": 3.0, "weigh": 1.0}, clock)
     start = executor.start
@@ -78,9 +79,7 @@ def simulated_child(path, log, seed):
 
 
 def real_child(path, log, seed):
-    study = acknowledging(
-        quick(storage=f"sqlite:///{path}", seed=seed, pause=0.01, retries=49), log
-    )
+    study = acknowledging(quick(storage=url_of(path), seed=seed, pause=0.01, retries=49), log)
     works = {
         task: [sys.executable, "-S", "-c", PROGRAM, str(log.path), task]
         for task in study.problem.tasks
@@ -124,12 +123,20 @@ def check(path, log):
     return found
 
 
-def kill_at_random(tmp_path, child, kills, longest, seed):
+def url_of(path):
+    return path if str(path).startswith("postgresql:") else f"sqlite:///{path}"
+
+
+def kill_at_random(tmp_path, child, kills, longest, seed, new_place=None):
     """Run, kill, look, and run again; whenever a study is complete, begin another."""
     rng = random.Random(seed)
     killed = completed = 0
+    new_place = new_place or (lambda: tmp_path / f"{completed}.db")
+    path, begun = new_place(), 0
     while killed < kills:
-        path, log = tmp_path / f"{completed}.db", Log(tmp_path / f"{completed}.log")
+        if completed > begun:
+            path, begun = new_place(), completed
+        log = Log(tmp_path / f"{completed}.log")
         pid = forked(child, path, log, seed + completed)
         time.sleep(rng.uniform(0.0, longest))
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -142,7 +149,7 @@ def kill_at_random(tmp_path, child, kills, longest, seed):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         killed += 1
-        if path.exists() and tables(path).get("studies"):
+        if (not isinstance(path, Path) or path.exists()) and tables(path).get("studies"):
             check(path, log)
     # What the last kill left can be completed.
     pid = forked(child, path, log, seed + completed)
@@ -152,8 +159,9 @@ def kill_at_random(tmp_path, child, kills, longest, seed):
 
 
 @pytest.mark.parametrize("kills", [12, pytest.param(200, marks=pytest.mark.slow)])
-def test_a_simulated_run_survives_kills(tmp_path, kills):
-    kill_at_random(tmp_path, simulated_child, kills, longest=0.6, seed=kills)
+@pytest.mark.parametrize("new_place", [None, new_database], ids=["sqlite", "postgresql"])
+def test_a_simulated_run_survives_kills(tmp_path, kills, new_place):
+    kill_at_random(tmp_path, simulated_child, kills, 0.6, kills, new_place)
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])

@@ -33,7 +33,6 @@ from calamint.run.store import (
     job_records,
     paused,
     problem_changes,
-    recommendations,
     standard_errors,
 )
 from calamint.run.studies import find_study, stored_problem
@@ -71,7 +70,7 @@ class StudyView:
         self.clock = clock if clock is not None else Clock()
         self._lock = threading.RLock()  # threads may share a study
         virtual = isinstance(self.clock, VirtualClock)
-        lease_clock = LeaseClock.virtual(self.clock.now) if virtual else LeaseClock.of_machine()
+        lease_clock = LeaseClock.virtual(self.clock.now) if virtual else database.lease_clock()
         self._replica = Replica(database, row, problem, settings, self.clock, self.now, lease_clock)
         self._replica.sync()
         if isinstance(self.clock, VirtualClock):
@@ -195,11 +194,6 @@ class StudyView:
     def attempts(self, running: bool = True) -> list[AttemptRecord]:
         """Attempts, oldest first: those that run, or all."""
         return attempt_records(self.database, self._replica.study, running)
-
-    @property
-    def recommendations(self) -> list[tuple[float, Recommendation]]:
-        """When `recommend` was answered, and the answers, oldest first."""
-        return recommendations(self.database, self._replica.study)
 
     def occupied(self) -> dict[str, list[int]]:
         """The jobs that run on each resource, by number."""

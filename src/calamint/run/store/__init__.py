@@ -15,7 +15,6 @@ from calamint.run.store.records import (
     attempt_records,
     job_records,
     last_recommendation,
-    recommendations,
     standard_errors,
 )
 from calamint.run.store.rows import Measured
@@ -44,7 +43,6 @@ __all__ = [
     "owner",
     "paused",
     "problem_changes",
-    "recommendations",
     "schema",
     "standard_errors",
     "write_problem",

@@ -37,7 +37,7 @@ class Corrections:
         self, number: int, measured: Measured, params: Mapping[str, Any] | None, reason: str
     ) -> None:
         """Other values than were told, of functions that were; or another input."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             job = self._job(connection, number, _TOLD, "amended")
             told = self._used(connection, job)
             missing = [name for name in measured if name not in told]
@@ -54,7 +54,7 @@ class Corrections:
         self, number: int, measured: Measured, more: bool, measures: tuple[str, ...]
     ) -> None:
         """Values of functions that were not told yet; `more` of them will follow."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             job = self._job(connection, number, _TOLD, "completed")
             told = self._used(connection, job)
             known = [name for name in measured if name in told]
@@ -73,7 +73,7 @@ class Corrections:
 
     def withdraw(self, number: int, reason: str) -> None:
         """A result, or a failure, that must not count."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             job = self._job(connection, number, _TOLD, "withdrawn")
             self._event(connection, "withdrawn", job, reason, {"was": job.state})
             self._use(connection, job, None)
@@ -81,14 +81,14 @@ class Corrections:
 
     def forgive(self, number: int) -> None:
         """A failed job did not fail because of its input; what else it told is kept."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             job = self._job(connection, number, ("failed",), "forgiven")
             self._event(connection, "forgiven", job, "", {"was": job.state})
             self._rows.update_job(connection, job.id, state="withdrawn")
 
     def restore(self, number: int) -> None:
         """The result as it was first told, without any correction."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             job = self._job(connection, number, (*_TOLD, "withdrawn"), "restored")
             first = self._told(connection, number)
             if first is None or not self._corrected(connection, number, first.sequence):

@@ -1,34 +1,32 @@
-"""SQLite storage (a file, or in memory) through SQLAlchemy, with short transactions.
+"""A database through SQLAlchemy, with short transactions: SQLite or PostgreSQL.
 
-A transaction that writes takes the lock when it begins (BEGIN IMMEDIATE), so that what it reads
-cannot change before it writes.
+A transaction that writes takes a lock when it begins, so that what it reads cannot change before it
+writes.
 """
 
 import os
 import re
 import shutil
-import sqlite3
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, final
+from typing import final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
 
 from calamint.errors import SchemaError, StorageError
+from calamint.run.store.liveness import LeaseClock
+from calamint.run.store.postgres import postgres_engine, server_lease_clock
 from calamint.run.store.schema import REVISION
+from calamint.run.store.sqlite import create_private, sqlite_engine
 
 MEMORY = "sqlite://"
-# Seconds to wait for a lock: transactions take milliseconds, so whoever holds it longer is stuck.
-_BUSY_TIMEOUT = 30.0
 # Alembic keeps state for the whole process: one thread migrates at a time.
 _MIGRATION_LOCK = threading.Lock()
 
@@ -59,6 +57,15 @@ _ERROR_HINTS = (
         False,
     ),
     ("disk i/o error", "the disk reports an error while reading or writing", True),
+    ("lock timeout", "another process has locked it for too long: end that, then continue", True),
+    (
+        "authentication failed",
+        "the server does not accept this user and password: look at both",
+        False,
+    ),
+    ("does not exist", "there is no such database or user: create it first", False),
+    ("permission denied", "this user may not do that: ask for the right to create tables", False),
+    ("connection", "the server cannot be reached: is it running, and is the address right?", True),
 )
 
 
@@ -84,16 +91,30 @@ class Database:
         nothing is written, and the file may be on media that cannot be."""
         self.url = _parse_url(url)
         self.where = self.url.set(query={}).render_as_string(hide_password=True)
-        self.in_memory = self.url.database in (None, "", ":memory:")
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.in_memory = self.is_sqlite and self.url.database in (None, "", ":memory:")
         self.read_only = read_only and not self.in_memory
         self._lock = threading.RLock()
         if self.path is not None and not self.path.exists() and (read_only or not create):
             raise StorageError(f"storage {self.where}: there is no such file.")
-        _create_private(self.url)
+        if self.is_sqlite:
+            create_private(self.url)
         self._seen = None if self.path is None else _state(self.path)
         with _translated_errors(self.where):
-            self._engine = _engine(self._opened_url(), self.in_memory, self.read_only)
+            self._engine = self._new_engine()
             self._migrate()
+
+    def _new_engine(self) -> Engine:
+        if not self.is_sqlite:
+            engine = postgres_engine(self.url, self.read_only)
+            # Connections are closed when nobody uses the database any more.
+            weakref.finalize(self, engine.dispose)
+            return engine
+        return sqlite_engine(self._opened_url(), self.in_memory, self.read_only)
+
+    def lease_clock(self) -> LeaseClock:
+        """What leases are timed by: one machine's clock, or the server's."""
+        return LeaseClock.of_machine() if self.is_sqlite else server_lease_clock(self._engine)
 
     def _opened_url(self) -> URL:
         if not self.read_only or self.path is None:
@@ -118,13 +139,14 @@ class Database:
         if self.read_only and self.path is not None and _state(self.path) != self._seen:
             self._seen = _state(self.path)
             self._engine.dispose()
-            self._engine = _engine(self._opened_url(), self.in_memory, self.read_only)
+            self._engine = self._new_engine()
 
     @property
     def path(self) -> Path | None:
-        """The path of the file; None for databases in memory and `file:` URIs."""
+        """The path of the file; None for databases without one, and `file:` URIs."""
         name = str(self.url.database)
-        return None if self.in_memory or name.startswith("file:") else Path(name)
+        has_path = self.is_sqlite and not self.in_memory and not name.startswith("file:")
+        return Path(name) if has_path else None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -139,14 +161,15 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """An atomic transaction that holds the write lock from its beginning."""
+    def write(self, study: int = 0) -> Iterator[Connection]:
+        """An atomic transaction that holds the write lock from its beginning: that of a study on
+        PostgreSQL, or 0 for tables and new studies; of the whole file on SQLite."""
         with (
             self._memory_lock(),
             _translated_errors(self.where),
             self._engine.connect() as connection,
         ):
-            connection = connection.execution_options(writes=True)
+            connection = connection.execution_options(writes=study)
             with connection.begin():
                 yield connection
 
@@ -199,7 +222,7 @@ def _schema_revision(connection: Connection) -> str | None:
 
 
 def _parse_url(url: object) -> URL:
-    remedy = "write a URL, such as 'sqlite:///study.db'"
+    remedy = "write a URL, such as 'sqlite:///study.db' or 'postgresql://host/database'"
     if isinstance(url, os.PathLike) or (isinstance(url, str) and "://" not in url):
         path = os.fspath(url) or "study.db"
         if _without_password(str(path)) != str(path):
@@ -215,9 +238,11 @@ def _parse_url(url: object) -> URL:
         shown = _without_password(url)
         raise StorageError(f"storage is {shown!r}: {remedy} ({type(error).__name__}).") from None
     shown = _without_password(url)
-    if backend != "sqlite":
-        raise StorageError(f"storage is {shown!r}: only SQLite is supported so far; {remedy}.")
-    if parsed.host or parsed.username:
+    if backend not in ("sqlite", "postgresql"):
+        raise StorageError(
+            f"storage is {shown!r}: Calamint stores studies in SQLite and PostgreSQL; {remedy}."
+        )
+    if backend == "sqlite" and (parsed.host or parsed.username):
         raise StorageError(f"storage is {shown!r}: a file has no host; {remedy}.")
     return parsed
 
@@ -230,16 +255,6 @@ def _without_password(url: object) -> object:
     return re.sub(r"(\w+:(?://?)?).*@", r"\1***@", address) + ("?***" if asked else "")
 
 
-def _create_private(url: URL) -> None:
-    """An empty file that nobody else can read; SQLite's other files have its permissions."""
-    name = str(url.database or "")
-    if name in ("", ":memory:") or "mode=memory" in name:
-        return
-    path = os.path.realpath(name.removeprefix("file:").partition("?")[0])
-    with suppress(OSError):  # what is wrong is said when it is opened
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
 def _state(path: Path) -> tuple[bool, int, int] | None:
     """What changes when somebody opens or writes a file."""
     try:
@@ -247,47 +262,3 @@ def _state(path: Path) -> tuple[bool, int, int] | None:
     except OSError:
         return None
     return Path(f"{path}-shm").exists(), found.st_mtime_ns, found.st_size
-
-
-def _engine(url: URL, in_memory: bool, read_only: bool) -> Engine:
-    options: dict[str, Any] = {
-        "connect_args": {"check_same_thread": False, "timeout": _BUSY_TIMEOUT},
-    }
-    if in_memory:
-        options["poolclass"] = StaticPool  # another connection would open another, empty database
-    engine = create_engine(url, **options)
-    event.listen(engine, "connect", _on_connect_to_read if read_only else _on_connect)
-    event.listen(engine, "begin", _on_begin)
-    return engine
-
-
-def _on_connect(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # `_on_begin` begins transactions, not the driver
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys = ON")
-    _use_write_ahead_log(cursor)
-    # What is committed survives a power failure.
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
-
-
-def _use_write_ahead_log(cursor: sqlite3.Cursor) -> None:
-    """Wait here: SQLite does not wait when two processes change the journal of a new file."""
-    until = time.monotonic() + _BUSY_TIMEOUT
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
-                raise
-        time.sleep(0.01)
-
-
-def _on_connect_to_read(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None
-
-
-def _on_begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -54,7 +54,7 @@ class ProblemChanges:
         reason: str,
     ) -> int | None:
         """Another problem: its revision, or None if anything happened since `sequence`."""
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             row = self._rows.study(connection)
             if (row.revision, row.sequence) != (revision, sequence):
                 return None
@@ -79,7 +79,7 @@ class ProblemChanges:
         self._event("resumed", kind, name, "")
 
     def _event(self, event: str, kind: Pausable, name: str, reason: str) -> None:
-        with self.database.write() as connection:
+        with self.database.write(self._rows.study_id) as connection:
             self._rows.event(connection, event, detail=self._said(kind, name, reason))
 
     def _said(self, kind: Pausable, name: str, reason: str) -> dict[str, str]:

@@ -70,18 +70,6 @@ def _recommendation(row: Row[Any]) -> Recommendation:
     )
 
 
-def recommendations(database: Database, study: int) -> list[tuple[float, Recommendation]]:
-    """When `recommend` was answered, and the answers, oldest first."""
-    stored = schema.recommendations
-    query = (
-        select(stored)
-        .where(stored.c.study_id == study, stored.c.kind == "believed")
-        .order_by(stored.c.id)
-    )
-    with database.read() as connection:
-        return [(row.made, _recommendation(row)) for row in connection.execute(query)]
-
-
 def standard_errors(database: Database, study: int, number: int) -> dict[str, float]:
     """Those that a job was told with, by function."""
     jobs, measured = schema.jobs.c, schema.measurements.c

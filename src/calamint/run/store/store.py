@@ -85,7 +85,7 @@ class Store:
 
         full  the full update that the decision made, if it did: what the next one starts from
         """
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             if self._rows.revision(connection) != revision:
                 return False
             if self._rows.next_number(connection) != suggestion.number:
@@ -113,7 +113,7 @@ class Store:
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """A job that the user wants; its number."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             number = self._rows.next_number(connection)
             job = Suggestion(number, task, dict(params), ())
             self._rows.insert_job(connection, job, "waiting", 0, None)
@@ -129,7 +129,7 @@ class Store:
         lease: float | None,
     ) -> int | None:
         """Start an attempt at a waiting job: its number, or None if others came first."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             job = self._rows.job(connection, number)
             if job.state != "waiting" or self._rows.revision(connection) != revision:
                 return None
@@ -159,7 +159,7 @@ class Store:
         params  the input, if it was not that of the job
         more    whether other functions will follow
         """
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             job, row = self._rows.attempt(connection, number, attempt, "told")
             said = "; ".join(f"{name} is {value}" for name, value in broken.items())
             reason = words(said) if said else None
@@ -198,13 +198,13 @@ class Store:
         self, number: int, attempt: int | None, reason: str, cause: Cause, retry: bool
     ) -> bool:
         """An attempt ended without a result; False if its job had ended, or was given to others."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
             return self._fail(connection, job, row, words(reason), cause, retry)
 
     def release(self, number: int) -> None:
         """A job that was held is to be tried again."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             job = self._rows.job(connection, number)
             if job.state != "held":
                 raise ResultError(f"job {number} is {job.state}, not held: nothing was changed.")
@@ -213,7 +213,7 @@ class Store:
 
     def cancel(self, number: int, attempt: int | None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             job = self._rows.job(connection, number)
             if job.state == "partial":  # what is left will not be told
                 self._rows.update_job(connection, job.id, state="done")
@@ -234,7 +234,7 @@ class Store:
     def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured, Mapping[str, Any]]]) -> None:
         """Measurements from elsewhere, with their notes, all of them or none."""
         given = list(rows)
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             first = self._rows.sequence(connection, len(given)) - len(given) + 1
             events = [
                 {
@@ -264,7 +264,7 @@ class Store:
             return self._rows.study(connection)
 
     def save_recommendation(self, found: "Recommendation", kind: str, sequence: int) -> None:
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             connection.execute(
                 insert(schema.recommendations).values(
                     study_id=self.study,
@@ -284,7 +284,7 @@ class Store:
 
     def renew(self, held: Sequence[tuple[int, int]], lease: float) -> list[tuple[int, int]]:
         """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             return renew(self._rows, connection, held, lease)
 
     def reap(self, but: Collection[tuple[int, int]] = ()) -> int:
@@ -295,7 +295,7 @@ class Store:
         with self.database.read() as connection:
             if not expired_attempts(self._rows, connection, but):
                 return 0
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             gone = expired_attempts(self._rows, connection, but)
             for row in gone:
                 job = self._rows.job(connection, row.job)

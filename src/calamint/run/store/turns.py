@@ -35,7 +35,7 @@ class Turn:
         with self.database.read() as connection:
             free = self._is_free(connection)
         if free:
-            with self.database.write() as connection:
+            with self.database.write(self.study) as connection:
                 if self._is_free(connection):
                     self._renew(connection)
                     self._wait = _SHORTEST_WAIT
@@ -46,7 +46,7 @@ class Turn:
 
     def give_up(self) -> None:
         """If it is still ours: nothing was booked."""
-        with self.database.write() as connection:
+        with self.database.write(self.study) as connection:
             if self._rows.study(connection).decider == self._name:
                 self._rows.update_study(connection, decider=None)
 
@@ -55,7 +55,7 @@ class Turn:
         """Renew the lease while a decision is being made."""
 
         def renew() -> None:
-            with self.database.write() as connection:
+            with self.database.write(self.study) as connection:
                 if self._rows.study(connection).decider == self._name:
                     self._renew(connection)
 

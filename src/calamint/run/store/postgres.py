@@ -1,0 +1,102 @@
+"""PostgreSQL: one writer at a time for each study, by an advisory lock that ends with its
+transaction; readers see a snapshot. Leases are timed by the server's clock, which is the same for
+all machines."""
+
+import json
+import math
+import time
+from typing import Any, final
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL
+
+from calamint.errors import StorageError
+from calamint.run.store.liveness import LeaseClock
+from calamint.run.store.sqlite import BUSY_TIMEOUT
+
+# Of all locks on this server, those of Calamint: with the study, or 0 for tables and new studies.
+_LOCKS = 0x63616C61
+# Seconds after which the difference to the server's clock is measured again.
+_CLOCK_AGE = 60.0
+
+
+def postgres_engine(url: URL, read_only: bool) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise StorageError(
+            "PostgreSQL needs psycopg, which is not installed: pip install 'calamint[postgres]'."
+        ) from None
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        # A connection that was dropped while nobody used it is replaced.
+        pool_pre_ping=True,
+        json_serializer=_dumps,
+        json_deserializer=_loads,
+        connect_args={"connect_timeout": int(BUSY_TIMEOUT)},
+    )
+    event.listen(engine, "begin", _on_begin_to_read if read_only else _on_begin)
+    return engine
+
+
+def _on_begin(connection: Connection) -> None:
+    study = connection.get_execution_options().get("writes")
+    if study is None:
+        _on_begin_to_read(connection)
+        return
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(1000 * BUSY_TIMEOUT)}")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCKS}, {int(study)})")
+
+
+def _on_begin_to_read(connection: Connection) -> None:
+    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
+@final
+class ServerClock:
+    """Seconds since 1970 by the clock of the server."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._offset = 0.0
+        self._measured = -math.inf
+
+    def now(self) -> float:
+        if time.monotonic() - self._measured > _CLOCK_AGE:
+            with self._engine.connect() as connection:
+                asked = text("SELECT extract(epoch FROM clock_timestamp())")
+                server = float(connection.execute(asked).scalar_one())
+            self._measured = time.monotonic()
+            self._offset = server - self._measured
+        return time.monotonic() + self._offset
+
+
+def server_lease_clock(engine: Engine) -> LeaseClock:
+    """All that use the server compare leases."""
+    return LeaseClock("server", ServerClock(engine).now)
+
+
+def _dumps(value: object) -> str:
+    """JSON of the standard, which has no infinity: such numbers are objects with a string."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(_without_infinity(value), allow_nan=False)
+
+
+def _without_infinity(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, dict):
+        return {key: _without_infinity(each) for key, each in value.items()}
+    return [_without_infinity(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _loads(content: str) -> Any:
+    return json.loads(content, object_hook=_with_infinity)
+
+
+def _with_infinity(content: dict[str, Any]) -> Any:
+    if len(content) == 1 and content.get("float") in ("nan", "inf", "-inf"):
+        return float(content["float"])
+    return content

@@ -1,0 +1,126 @@
+"""PostgreSQL: what is different from a file. The contract of all storages is tested elsewhere."""
+
+import math
+import os
+import time
+
+import psycopg
+import pytest
+from tests.run.cases import check_books, quick, tables, values_of
+from tests.run.servers import new_database
+from tests.run.test_kill import forked
+
+import calamint as cm
+from calamint.run import Database
+
+
+@pytest.fixture
+def url():
+    return new_database()
+
+
+def test_many_processes_that_open_it_first_create_the_tables_once(url):
+    pids = [forked(lambda: quick(storage=url)) for _ in range(8)]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * 8
+    found = tables(url)
+    assert len(found["alembic_version"]) == 1
+    assert len(found["studies"]) == 1
+
+
+def test_one_writes_at_a_time_to_a_study_but_others_go_on(url):
+    database = Database(url)
+    one, other = quick(storage=database), cm.Study(quick().problem, database, "other", seed=1)
+    begin = time.monotonic()
+    with psycopg.connect(url) as connection:
+        # As long as somebody writes to the first study ...
+        connection.execute("SELECT pg_advisory_xact_lock(%s, 1)", (0x63616C61,))
+        assert other.ask() is not None
+        pid = forked(lambda: quick(storage=url).ask())
+        time.sleep(1.0)
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)  # ... nobody else does
+    assert os.waitpid(pid, 0)[1] == 0
+    assert time.monotonic() - begin >= 1.0
+    assert one.summary().states["running"] == 1
+
+
+def drop_connections(url):
+    """As a server that is restarted, or a firewall, does."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_dropped_connections_are_replaced(url):
+    study = quick(storage=url)
+    for _ in range(3):
+        drop_connections(url)
+        job = study.ask()
+        drop_connections(url)
+        assert study.tell(job, values_of(job.task, job.params))
+    assert len(quick(storage=url).history) == 3
+
+
+def test_a_connection_that_is_dropped_within_a_transaction_changes_nothing(url):
+    study = quick(storage=url)
+    job = study.ask()
+
+    def interrupted():
+        with study.database.write(1) as connection:
+            connection.exec_driver_sql("DELETE FROM events")
+            drop_connections(url)
+            connection.exec_driver_sql("SELECT 1")
+
+    with pytest.raises(cm.StorageError, match="the server cannot be reached") as error:
+        interrupted()
+    assert error.value.transient
+    assert study.tell(job, values_of(job.task, job.params))
+    check_books(url)
+
+
+def test_a_server_that_is_not_there_gets_a_sentence_without_the_password():
+    begin = time.monotonic()
+    with pytest.raises(cm.StorageError, match="the server cannot be reached") as error:
+        quick(storage="postgresql://me:secret@127.0.0.1:9/db")
+    assert "secret" not in str(error.value)
+    assert time.monotonic() - begin < 20
+
+
+def test_a_database_that_does_not_exist_gets_a_sentence(url):
+    with pytest.raises(cm.StorageError, match="no such database or user: create it first"):
+        quick(storage=url.replace("/test", "/other"))
+
+
+def test_infinity_is_stored(url):
+    """Scores, hyper-parameters and settings may be infinite; JSON of the standard has no such."""
+    model = cm.Model(hyperparameters="map")
+    settings = {"rationality": math.inf, "acquisition": "eic", "initial": 2, "couple": True}
+    study = cm.Study(quick().problem, url, seed=0, model=model, **settings)
+    for _ in range(6):
+        job = study.ask()
+        study.tell(job, values_of("both", job.params))
+    expected = study.optimizer.ask().params
+    again = cm.Study.load(url)
+    assert again.settings.rationality == math.inf
+    assert again.ask().params == expected
+    assert again.history == study.history
+    with psycopg.connect(url) as connection:
+        text = connection.execute("SELECT settings::text, state::text FROM studies").fetchone()
+    assert not any("Infinity" in (each or "") or "NaN" in (each or "") for each in text)
+
+
+def test_leases_are_timed_by_the_server(url, monkeypatch):
+    study = quick(storage=url)
+    with psycopg.connect(url) as connection:
+        server = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0]
+    assert study.database.lease_clock().now() == pytest.approx(float(server), abs=5.0)
+    # The clock of this machine may be set.
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert study.database.lease_clock().now() == pytest.approx(float(server), abs=5.0)
+    job = study.ask(lease=0.2)
+    time.sleep(0.5)
+    assert study.reap()
+    (row,) = [row for row in tables(url)["attempts"] if row["outcome"] is not None]
+    assert row["boot"] == "server"
+    assert job.number == 0
