@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from calamint.run.study import Study
     from calamint.run.summary import Summary, summarise
     from calamint.run.tables import columns_of, write_csv
+    from calamint.run.transfer import copy_study
     from calamint.run.view import StudyView
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Watcher",
     "check_tasks",
     "columns_of",
+    "copy_study",
     "far_outside",
     "has_decimal_comma",
     "is_dead",
@@ -53,6 +55,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "transfer": ("copy_study",),
         "edit": ("StudyEditor",),
         "execute": ("Executor", "InProcess", "JobResult", "Local", "Simulated", "check_tasks"),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),

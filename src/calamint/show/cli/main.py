@@ -8,6 +8,7 @@ from calamint.errors import CalamintError, StorageError
 from calamint.show.cli import (
     ask_tell,
     change,
+    copy,
     correct,
     doctor,
     export_import,
@@ -19,13 +20,13 @@ from calamint.show.cli import (
 from calamint.show.cli.app import FAILED, STORAGE, app
 
 # Importing them adds their commands.
-COMMANDS = (run, status, ask_tell, correct, change, recommend, plot, export_import, doctor)
+COMMANDS = (run, status, ask_tell, correct, change, recommend, plot, export_import, copy, doctor)
 _ORDER = (
     *("init", "run", "status", "recommend", "plot", "report"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
     *("change", "changes", "pause", "resume"),
-    *("jobs", "history", "predict", "gains", "export", "import", "studies", "doctor"),
+    *("jobs", "history", "predict", "gains", "export", "import", "copy", "studies", "doctor"),
 )
 app.registered_commands.sort(
     key=lambda command: _ORDER.index(command.name or command.callback.__name__)  # type: ignore[union-attr]

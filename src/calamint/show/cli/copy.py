@@ -1,0 +1,23 @@
+"""`copy`: studies from one storage to another."""
+
+from typing import Annotated
+
+import typer
+
+from calamint import run
+from calamint.show.cli.app import app
+
+
+@app.command(epilog="Example: calamint copy sqlite:///study.db postgresql://me@host/studies")
+def copy(
+    source: Annotated[str, typer.Argument(help="The URL of the storage that has the studies.")],
+    target: Annotated[str, typer.Argument(help="The URL of the storage to copy them to.")],
+    name: Annotated[
+        str | None, typer.Option(help="Only this study; all of them by default.")
+    ] = None,
+) -> None:
+    """Copy studies with their history to another storage, SQLite or PostgreSQL."""
+    old = run.Database(source, read_only=True)
+    new = run.Database(target)
+    for each in [name] if name is not None else run.names(old):
+        typer.echo(f"Study {run.copy_study(old, new, each)!r} is copied to {new.where}.")
