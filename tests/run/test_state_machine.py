@@ -8,6 +8,8 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.run.cases import check_books, quick, values_of
+from tests.run.servers import new_database
+from tests.run.test_kill import url_of
 
 import calamint as cm
 from calamint.run.jobs import CAUSES
@@ -22,14 +24,17 @@ class StudyMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "study.db"
+        self.path = self.new_place()
         self.studies = [self.opened(), self.opened()]
         self.held = []  # jobs that were asked for and have not spoken
         self.told = []
         self.ended = set()
 
+    def new_place(self):
+        return Path(self.folder.name) / "study.db"
+
     def opened(self):
-        return quick(storage=f"sqlite:///{self.path}", pause=0.0, retries=1)
+        return quick(storage=url_of(self.path), pause=0.0, retries=1)
 
     def teardown(self):
         if hasattr(self, "folder"):
@@ -102,7 +107,8 @@ class StudyMachine(RuleBasedStateMachine):
         try:
             self.studies[who].cancel(job)
         except cm.ResultError:
-            over = record.state in ("done", "failed", "cancelled", "withdrawn")
+            # One that waits, or is held, has no attempt that runs.
+            over = record.state in ("done", "failed", "cancelled", "withdrawn", "waiting", "held")
             assert over or record.attempts != job.attempt
         else:
             self.ended.add(job.number)
@@ -133,8 +139,16 @@ class StudyMachine(RuleBasedStateMachine):
         check_books(self.path)
 
 
+class ServerMachine(StudyMachine):
+    """The same on PostgreSQL."""
+
+    def new_place(self):
+        return new_database()
+
+
 TestStudy = StudyMachine.TestCase
-TestStudy.settings = settings(
+TestServer = ServerMachine.TestCase
+TestStudy.settings = TestServer.settings = settings(
     max_examples=15,
     stateful_step_count=20,
     deadline=None,
