@@ -81,6 +81,7 @@ def compare(source: Source, points: int = 300) -> Plot:
                 row[f"score of {panel}"] = float(share)
             best = axis[int(np.argmax(value))]
             figure.add_vline(x=best, line={"color": SERIES[3], "dash": "dot"}, **place)
+    figure.update_xaxes(range=[axis[0], axis[-1]])
     figure.update_layout(
         showlegend=False,
         template=template(),
