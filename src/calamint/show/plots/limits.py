@@ -4,14 +4,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from calamint.decide import MeasuredInput
 from calamint.show.plots.plot import Plot
-from calamint.show.plots.source import Source, plot
+from calamint.show.plots.source import Source, plot, status_of
 from calamint.show.plots.style import (
     BLUE,
     MARKS,
     NOTHING,
-    Status,
     drawn_of,
     empty,
     figure,
@@ -24,6 +22,7 @@ from calamint.show.plots.style import (
     thinned,
 )
 
+# A limit that nothing reaches, in the units of the model.
 _FAR = 1e6
 
 
@@ -44,7 +43,7 @@ def trade_off(source: Source) -> Plot:
         {
             **each.params,
             **each.values,
-            "input status": _status_of(source, each),
+            "input status": status_of(problem, each),
         }
         for each in joined
     ]
@@ -85,11 +84,11 @@ def trade_off(source: Source) -> Plot:
                 tickvals=[0, 1], ticktext=["fail", "pass"], range=[-0.3, 1.3], row=index, col=1
             )
         else:
-            log = source.smallest_on_log_scale(limit.name) is not None
+            log = limit.name in source.smallest_on_log_scale
             limit_lines(made, limit.low, limit.high, index, log)
             made.update_yaxes(scale(log), row=index, col=1)
         made.update_yaxes(title_text=label(limit.name), row=index, col=1)
-        log = source.smallest_on_log_scale(name) is not None
+        log = name in source.smallest_on_log_scale
         made.update_xaxes({"title_text": label(name), **scale(log)}, row=index, col=1)
     better = "right" if problem.objective.maximize else "left"
     caption = (
@@ -97,12 +96,6 @@ def trade_off(source: Source) -> Plot:
         f" to the {better}." + drawn_of(len(shown), len(rows), "inputs")
     )
     return Plot("trade_off", title, caption, made, rows)
-
-
-def _status_of(source: Source, each: MeasuredInput) -> Status:
-    if each.violates(source.problem):
-        return "infeasible"
-    return "feasible" if each.confirmed(source.problem) else "unconfirmed"
 
 
 @plot
@@ -158,7 +151,6 @@ def limits(source: Source) -> Plot:
 def _without_limit(source: Source, name: str) -> float:
     query = source.query
     function = query.surrogate.functions[name]
-    # Standard deviations away, where nothing can be.
     low = -_FAR if math.isfinite(function.low) else function.low
     high = _FAR if math.isfinite(function.high) else function.high
     free = replace(function, low=low, high=high)

@@ -1,4 +1,4 @@
-"""How far a search has come: progress, trade-offs, evaluations by task, and which limits bind."""
+"""How far a search has come: what would have been recommended, and what is confirmed."""
 
 import math
 from collections.abc import Sequence
@@ -273,7 +273,7 @@ def _add_marks(
                     mode="markers",
                     marker=mark,
                     name=status,
-                    text=[hover_text(each) for _, each in own],
+                    text=[_hover_text(each) for _, each in own],
                     hoverinfo="text",
                 ),
                 **place,
@@ -289,7 +289,7 @@ def _add_marks(
                 mode="markers",
                 marker=MARKS["pending"],
                 name="pending (expected)",
-                text=[hover_text(each) for each in waiting[:50]],
+                text=[_hover_text(each) for each in waiting[:50]],
                 hoverinfo="text",
             ),
             **place,
@@ -306,7 +306,7 @@ def _is_expected(source: Source, each: Evaluation, name: str) -> bool:
     return task is not None and name in task.measures
 
 
-def hover_text(each: Evaluation) -> str:
+def _hover_text(each: Evaluation) -> str:
     """What is said of an evaluation when pointing at it."""
     reason = {"why it failed": each.reason} if each.failed and each.reason else {}
     return hover({**each.values, **params_in_words(each.params), **reason}, each.title)

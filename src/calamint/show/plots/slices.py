@@ -111,7 +111,7 @@ def _layout(source: Source, along: str, found: Beliefs) -> dict[str, Any]:
     for row, name in enumerate(functions, start=1):
         binary = source.query.surrogate.functions[name].binary
         if name in problem.functions and not binary:
-            log = source.smallest_on_log_scale(name) is not None
+            log = name in source.smallest_on_log_scale
             limit_lines(made, *problem.limits_of(name), row, log)
             made.update_yaxes(scale(log), row=row, col=1)
         made.update_yaxes(title_text=_function_label(name, binary), row=row, col=1)
@@ -137,9 +137,9 @@ def _traces(source: Source, along: str, inputs: Sequence[Params], found: Beliefs
     traces: list[Trace] = []
     for row, (name, quantiles) in enumerate(found.quantiles.items(), start=1):
         low, median, high = quantiles.T
-        smallest = source.smallest_on_log_scale(name) if name in source.problem.functions else None
-        if smallest is not None:  # zero is nowhere on a logarithmic axis
-            low, median, high = np.maximum(quantiles.T, smallest / 100)
+        if name in source.smallest_on_log_scale:  # zero is nowhere on a logarithmic axis
+            floor = source.smallest_on_log_scale[name] / 100
+            low, median, high = np.maximum(quantiles.T, floor)
         if discrete:
             traces.append(_interval_marks(axis, low, median, high) | panel(row))
         else:

@@ -107,14 +107,17 @@ class Source:
         """What was measured at each input."""
         return list(measured_inputs(self.problem, self.optimizer.history).values())
 
-    def smallest_on_log_scale(self, name: str) -> float | None:
-        """The smallest measurement of a function that is best drawn on a logarithmic axis; None of
-        one that is not: its values do not differ by factors, or it can be zero."""
-        values = [each.values[name] for each in self.evaluations if name in each.values]
-        if not values or min(values) <= 0 or max(values) < _FACTOR * min(values):
-            return None
-        limits = [limit for limit in self.problem.limits_of(name) if math.isfinite(limit)]
-        return min(values) if all(limit > 0 for limit in limits) else None
+    @cached_property
+    def smallest_on_log_scale(self) -> dict[str, float]:
+        """The smallest measurement of every function that is best drawn on a logarithmic axis: its
+        values differ by factors, and neither they nor its limits are zero or negative."""
+        found = {}
+        for name in self.problem.functions:
+            values = [each.values[name] for each in self.evaluations if name in each.values]
+            limits = [limit for limit in self.problem.limits_of(name) if math.isfinite(limit)]
+            if values and min(values + limits) > 0 and max(values) >= _FACTOR * min(values):
+                found[name] = min(values)
+        return found
 
     @property
     def is_large(self) -> bool:
@@ -159,21 +162,17 @@ def plot(
 def _of_study(study: StudyView) -> Source:
     optimizer, jobs = study.optimizer, study.jobs
     # A job may have started since its study was read.
-    known = {job.number: job for job in jobs}
+    known: dict[int | None, JobRecord] = {job.number: job for job in jobs}
     attempts = [each for each in study.attempts(running=False) if each.job in known]
     began = min((job.created for job in jobs), default=0.0)
-    status = _statuses(optimizer)
-    ended = [
-        (job.ended - began if job is not None and job.ended is not None else None, each)
-        for each in _measured(optimizer, status)
-        for job in [known.get(-1 if each.number is None else each.number)]
-    ]
-    seen = {each.number for _, each in ended}
-    # What was added came after the job before it.
     moments: list[tuple[float, Evaluation]] = []
-    for moment, each in ended:
-        before = moments[-1][0] if moments else 0.0
-        moments.append((before if moment is None else moment, each))
+    moment = 0.0
+    for each in _measured(optimizer, _statuses(optimizer)):
+        job = known.get(each.number)
+        if job is not None and job.ended is not None:
+            moment = job.ended - began  # else that of the job before
+        moments.append((moment, each))
+    seen = {each.number for _, each in moments}
     moments += [
         (
             (job.ended or job.created) - began,
@@ -184,7 +183,7 @@ def _of_study(study: StudyView) -> Source:
     ]
     spent, evaluations = 0.0, []
     for moment, each in sorted(moments, key=lambda pair: pair[0]):
-        job = known.get(-1 if each.number is None else each.number)
+        job = known.get(each.number)
         if job is not None:
             spent += job.predicted_cost or 0.0
             each = replace(
@@ -257,10 +256,14 @@ def _statuses(optimizer: Optimizer) -> Callable[[Params], Status]:
 
     def status(params: Params) -> Status:
         here = joined.get(input_key(params))
-        if here is None:  # out of the bounds that were narrowed since
-            return "unconfirmed"
-        if here.violates(problem):
-            return "infeasible"
-        return "feasible" if here.confirmed(problem) else "unconfirmed"
+        # None is out of bounds that were narrowed since.
+        return "unconfirmed" if here is None else status_of(problem, here)
 
     return status
+
+
+def status_of(problem: Problem, here: MeasuredInput) -> Status:
+    """What is known of an input, from everything that was measured there."""
+    if here.violates(problem):
+        return "infeasible"
+    return "feasible" if here.confirmed(problem) else "unconfirmed"

@@ -104,19 +104,8 @@ def trust(source: Source) -> Plot:
                     col=1,
                 )
         ends = [min(row["measured"] for row in shown), max(row["measured"] for row in shown)]
-        made.add_trace(
-            graph.Scatter(
-                x=ends,
-                y=ends,
-                mode="lines",
-                line={"color": GREY, "dash": "dot", "width": 1},
-                hoverinfo="skip",
-                showlegend=False,
-            ),
-            row=index,
-            col=1,
-        )
-        log = source.smallest_on_log_scale(name) is not None
+        _add_diagonal(made, ends, index)
+        log = name in source.smallest_on_log_scale
         made.update_xaxes({"title_text": "measured", **scale(log)}, row=index, col=1)
         predicted = {"title_text": "predicted", "range": _range(shown, log), **scale(log)}
         made.update_yaxes(predicted, row=index, col=1)
@@ -169,8 +158,7 @@ def _left_out(
     values = source.query.modelled.data[name].values
     noisy = variance + posterior.data_noise
     spread = np.sqrt(noisy)
-    scale = function.transform.scale
-    levels = _LEVELS if scale > 0 else 1 - _LEVELS
+    levels = _LEVELS if function.transform.scale > 0 else 1 - _LEVELS
     quantiles = function.transform.to_user(mixture_quantiles(mean, spread, levels))
     ends = [function.low, function.high]
     within = (ndtr((ends[1] - mean) / spread) - ndtr((ends[0] - mean) / spread)).mean(0)
@@ -215,18 +203,7 @@ def _add_reliability(made: Any, said: list[tuple[float, bool]], row: int) -> Non
             error_low.append(share - low)
             error_high.append(high - share)
             text.append(f"{count} measurements, {short(share)} met")
-    made.add_trace(
-        graph.Scatter(
-            x=[0, 1],
-            y=[0, 1],
-            mode="lines",
-            line={"color": GREY, "dash": "dot", "width": 1},
-            hoverinfo="skip",
-            showlegend=False,
-        ),
-        row=row,
-        col=1,
-    )
+    _add_diagonal(made, [0.0, 1.0], row)
     made.add_trace(
         graph.Scatter(
             x=x,
@@ -252,6 +229,15 @@ def _add_reliability(made: Any, said: list[tuple[float, bool]], row: int) -> Non
         title_text="predicted probability of meeting a limit", range=[-0.03, 1.03], row=row, col=1
     )
     made.update_yaxes(title_text="share that met it", range=[-0.03, 1.03], row=row, col=1)
+
+
+def _add_diagonal(made: Any, ends: list[float], row: int) -> None:
+    """Where predictions would be right."""
+    line = {"color": GREY, "dash": "dot", "width": 1}
+    trace = plotly().Scatter(
+        x=ends, y=ends, mode="lines", line=line, hoverinfo="skip", showlegend=False
+    )
+    made.add_trace(trace, row=row, col=1)
 
 
 def _wilson(share: float, count: int, z: float = 1.96) -> tuple[float, float]:
