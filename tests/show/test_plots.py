@@ -345,6 +345,9 @@ def test_trust_compares_measurements_with_predictions_from_the_others():
     )
     inside = sum(row["from"] <= row["measured"] <= row["to"] for row in rows)
     assert f"f: {inside} of {len(rows)} within" in plot.caption
+    marks = [trace.name for trace in plot.figure.data if trace.name is not None]
+    explained = [trace.name for trace in plot.figure.data if trace.name and trace.showlegend]
+    assert sorted(explained) == sorted(set(marks))  # each once, whichever panel has it first
     limited = [row for row in plot.data() if row["function"] == "c"]
     for row in limited:
         assert row["met"] == (row["measured"] >= 0.3)

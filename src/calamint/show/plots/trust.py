@@ -75,6 +75,7 @@ def trust(source: Source) -> Plot:
     titles = [label(name) for name in continuous] + (["feasibility"] if said else [])
     made = figure(panels, [280.0] * panels, subplot_titles=titles, gap=80.0)
     drawn = 0
+    told: set[bool] = set()
     for index, (name, own) in enumerate(continuous.items(), start=1):
         shown = thinned(own, 400)
         drawn = max(drawn, len(own) - len(shown))
@@ -98,11 +99,12 @@ def trust(source: Source) -> Plot:
                         marker={"color": color, "symbol": symbol, "size": 6},
                         name="within its interval" if inside else "outside",
                         legendgroup=str(inside),
-                        showlegend=index == 1,
+                        showlegend=inside not in told,
                     ),
                     row=index,
                     col=1,
                 )
+                told.add(inside)
         ends = [min(row["measured"] for row in shown), max(row["measured"] for row in shown)]
         _add_diagonal(made, ends, index)
         log = name in source.smallest_on_log_scale
