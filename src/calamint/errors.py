@@ -26,6 +26,14 @@ class StorageError(CalamintError):
         self.transient = transient
 
 
+class ConnectionLostError(StorageError):
+    """A transaction that a database server interrupted, with nothing of it stored: it was made
+    again for some seconds, and can be made again later."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, transient=True)
+
+
 class SchemaError(StorageError):
     """A storage of an earlier version: its tables have to be brought up to date to be read."""
 

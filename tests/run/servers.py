@@ -1,11 +1,17 @@
 """A real PostgreSQL server for tests: one for each process that runs tests, a database for each."""
 
 import atexit
+import contextlib
 import functools
 import itertools
 import shutil
+import socket
+import sys
 import tempfile
+import threading
+import time
 import warnings
+from urllib.parse import parse_qs, urlsplit
 
 _NUMBERS = itertools.count()
 
@@ -23,6 +29,7 @@ def _server():
         server = pgserver.get_server(folder, cleanup_mode="stop")
 
     def end():
+        server.ensure_postgres_running()  # it looks for the process anew, if it was restarted
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -38,3 +45,50 @@ def new_database():
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return server.get_uri(name)
+
+
+def restart_server(kill=False):
+    """As an administrator does, or, with `kill`, a loss of power."""
+    server = _server()
+    pg_ctl = sys.modules[type(server).__module__].pg_ctl
+    how = "immediate" if kill else "fast"
+    pg_ctl(["-w", "-m", how, "restart"], pgdata=server.pgdata, user=server.system_user)
+
+
+class Proxy:
+    """A network between clients and the server, which can be cut.
+
+    commits  how many connections are to be cut right after a COMMIT, before the server's answer
+    """
+
+    def __init__(self, url):
+        self.commits = 0
+        self._socket = parse_qs(urlsplit(url).query)["host"][0]
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{port}{urlsplit(url).path}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listener.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(f"{self._socket}/.s.PGSQL.5432")
+                for here, there in ((client, server), (server, client)):
+                    arguments = (here, there, here is client)
+                    threading.Thread(target=self._forward, args=arguments, daemon=True).start()
+
+    def _forward(self, here, there, is_client):
+        with contextlib.suppress(OSError):
+            while data := here.recv(65536):
+                if is_client and b"COMMIT" in data and self.commits:
+                    self.commits -= 1
+                    here.shutdown(socket.SHUT_RDWR)
+                there.sendall(data)
+        time.sleep(0.2)  # the server reads what it was sent before it hears that all is over
+        for each in (here, there):
+            each.close()

@@ -1,6 +1,8 @@
 """Many processes ask and tell one study at once."""
 
 import os
+import random
+import signal
 import time
 
 import pytest
@@ -54,6 +56,51 @@ def test_many_processes_share_a_study(storage, tmp_path, processes, seconds, cap
         rate = len(told) / seconds
         print(f"\n{processes} processes: {rate:.0f} ask/tell pairs a second, all there once")
     assert len(told) > seconds
+
+
+def mortal(url, log):
+    """Ask and tell until it is killed; every result is written down before and after it is told."""
+    study = quick(storage=url, retries=1000, pause=0.01)
+    while True:
+        job = study.ask(lease=60.0)
+        if job is None:
+            time.sleep(0.001)
+            continue
+        values = values_of(job.task, job.params)
+        log.write("telling", job.number, job.attempt)
+        study.tell(job, values)
+        log.write("told", job.number, job.attempt)
+
+
+@pytest.mark.parametrize(
+    ("processes", "seconds"), [(6, 6), pytest.param(16, 60, marks=pytest.mark.slow)]
+)
+def test_processes_that_are_killed_at_random(storage, tmp_path, processes, seconds, capsys):
+    (url, path), log, rng = storage, Log(tmp_path / "a.log"), random.Random(processes)
+    quick(storage=url, retries=1000, pause=0.01)
+    pids, killed = [forked(mortal, url, log) for _ in range(processes)], 0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(rng.uniform(0.0, 4.0 / processes))
+        victim = rng.randrange(processes)
+        os.kill(pids[victim], signal.SIGKILL)
+        assert os.WTERMSIG(os.waitpid(pids[victim], 0)[1]) == signal.SIGKILL  # it did not fail
+        pids[victim] = forked(mortal, url, log)
+        killed += 1
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+    found = check_books(path)
+    told = [int(number) for kind, number, _ in log.lines() if kind == "told"]
+    telling = {int(number) for kind, number, _ in log.lines() if kind == "telling"}
+    done = {row["number"] for row in found["jobs"] if row["state"] == "done"}
+    assert len(told) == len(set(told))
+    assert set(told) <= done <= telling
+    assert len(found["measurements"]) == len(done)
+    assert len(quick(storage=url, retries=1000, pause=0.01).history) == len(done)
+    with capsys.disabled():
+        print(f"\n{processes} processes, {killed} kills: {len(done)} results, all there once")
+    assert len(done) > seconds
 
 
 def asker(url, log, jobs):

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 from tests.run.cases import SQUARE, check_books, quick
-from tests.run.test_kill import Log, forked, workers_of
+from tests.run.servers import new_database, restart_server
+from tests.run.test_kill import Log, forked, url_of, workers_of
 
 import calamint as cm
 from calamint.run.store import liveness
@@ -316,17 +317,58 @@ def test_a_dead_owner_is_noticed_at_once(tmp_path):
 # -- many faults -----------------------------------------------------------------------------------
 
 
+class Disk:
+    """A study in a file, on a disk that is full at times."""
+
+    def __init__(self, folder, stack):
+        mountable = os.geteuid() == 0 and shutil.which("mount") is not None
+        self.kinds = ("runner", "worker", *(("disk",) if mountable else ()))
+        self.folder = stack.enter_context(small_disk(folder, 40)) if mountable else folder
+        self.folder.mkdir(exist_ok=True)
+
+    def new_place(self, number):
+        return self.folder / f"{number}.db"
+
+    def strike(self, rng):
+        fill(self.folder)
+        time.sleep(rng.uniform(0.05, 0.5))
+        empty(self.folder)
+
+    def clear(self, path):
+        for file in self.folder.glob(f"{path.name}*"):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+class Server:
+    """A study on a server that drops connections, is restarted, or loses power."""
+
+    kinds = ("runner", "worker", "server")
+
+    def __init__(self, folder, stack):
+        pass
+
+    def new_place(self, number):
+        return new_database()
+
+    def strike(self, rng):
+        restart_server(kill=rng.random() < 0.5)
+
+    def clear(self, path):
+        pass
+
+
 @pytest.mark.parametrize("faults", [12, pytest.param(500, marks=pytest.mark.slow)])
-def test_many_faults(tmp_path, faults, capsys):
-    """Runners and workers killed, disks full: at random, one after the other."""
-    rng, counts, studies = random.Random(faults), dict.fromkeys(("runner", "worker", "disk"), 0), 0
-    mountable = os.geteuid() == 0 and shutil.which("mount") is not None
-    disk = contextlib.ExitStack()
-    with disk:
-        folder = disk.enter_context(small_disk(tmp_path / "disk", 40)) if mountable else tmp_path
+@pytest.mark.parametrize("kind_of_storage", [Disk, Server])
+def test_many_faults(tmp_path, monkeypatch, kind_of_storage, faults, capsys):
+    """Runners and workers killed, disks full, servers restarted: at random, one after the other."""
+    monkeypatch.chdir(tmp_path)  # where the files of jobs are, if the storage is a server
+    rng, studies = random.Random(faults), 0
+    with contextlib.ExitStack() as stack:
+        storage = kind_of_storage(tmp_path / "disk", stack)
+        counts = dict.fromkeys(storage.kinds, 0)
         while sum(counts.values()) < faults:
             studies += 1
-            path, log = folder / f"{studies}.db", Log(tmp_path / f"{studies}.log")
+            path, log = storage.new_place(studies), Log(tmp_path / f"{studies}.log")
             pid = forked(tough, path, log)
             while sum(counts.values()) < faults:
                 time.sleep(rng.uniform(0.1, 0.6))
@@ -335,7 +377,7 @@ def test_many_faults(tmp_path, faults, capsys):
                     assert status == 0
                     pid = None
                     break
-                kind = rng.choice([kind for kind in counts if mountable or kind != "disk"])
+                kind = rng.choice(storage.kinds)
                 if kind == "runner":
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
@@ -347,9 +389,7 @@ def test_many_faults(tmp_path, faults, capsys):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rng.choice(workers), signal.SIGKILL)
                 else:
-                    fill(folder)
-                    time.sleep(rng.uniform(0.05, 0.5))
-                    empty(folder)
+                    storage.strike(rng)
                 counts[kind] += 1
             if pid is not None:
                 assert os.waitpid(pid, 0)[1] == 0
@@ -361,8 +401,7 @@ def test_many_faults(tmp_path, faults, capsys):
             measured = [json.loads(row["params"])["x"] for row in found["measurements"]]
             assert len(measured) == len(set(measured)) == EACH
             assert set(measured) <= {float(x) for _, x, _ in log.lines()}
-            for file in folder.glob(f"{studies}.db*"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+            storage.clear(path)
     with capsys.disabled():
         said = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         print(f"\n{sum(counts.values())} faults ({said}) in {studies} studies: nothing lost")
@@ -376,7 +415,7 @@ def tough(path, log):
     problem = ONE.changed(tasks={"run": cm.Task("f", failures="retry")})
     while True:
         try:
-            study = quick(problem, f"sqlite:///{path}", pause=0.01, retries=1000)
+            study = quick(problem, url_of(path), pause=0.01, retries=1000)
             break
         except cm.StorageError as error:  # it cannot be opened, as the disk is full
             if not error.transient:

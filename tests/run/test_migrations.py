@@ -1,26 +1,71 @@
 """Storages that an earlier version wrote: brought up to date, and going on as before."""
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
 
+import psycopg
 import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, inspect
+from tests.run.cases import tables
 from tests.run.histories.__main__ import environment
+from tests.run.servers import new_database
 
 import calamint as cm
 from calamint.decide import VirtualClock
 
+MIGRATIONS = Path(cm.__file__).parent / "run" / "store" / "migrations"
 STORED = Path(__file__).parent / "stored"
 HISTORIES = Path(__file__).parent / "histories"
 
 
-@pytest.fixture
-def storage(tmp_path):
+@pytest.fixture(params=["sqlite", "postgresql"])
+def storage(request, tmp_path):
     """The toy problem after fourteen jobs and one added measurement, as schema 0001 stored it."""
     path = tmp_path / "old.db"
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript((STORED / "v0001.sql").read_text())
-    return f"sqlite:///{path}"
+    if request.param == "sqlite":
+        return f"sqlite:///{path}"
+    url = new_database()
+    upgrade(url, "0001")
+    copy_rows(path, url)
+    return url
+
+
+def upgrade(url, revision):
+    """The tables as the first version made them on a server."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    engine.dispose()
+
+
+def copy_rows(path, url):
+    """From a file to a server, row by row."""
+    content = tables(path)
+    order = ("studies", "tasks", "resources", "jobs")
+    names = [*order, *sorted(content.keys() - {*order, "alembic_version"})]
+    with psycopg.connect(url) as connection:
+        for name in names:
+            for row in content[name]:
+                columns = ", ".join(row)
+                places = ", ".join(
+                    "%s::int::bool" if column in ("used", "confident") else "%s" for column in row
+                )
+                connection.execute(
+                    f"INSERT INTO {name} ({columns}) VALUES ({places})", list(row.values())
+                )
+            if content[name] and "id" in content[name][0]:
+                connection.execute(
+                    f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
+                )
 
 
 def test_a_study_of_schema_0001_goes_on_where_it_stopped(storage):
@@ -53,17 +98,23 @@ def test_settings_of_schema_0001_are_kept(storage):
 
 def test_tables_are_those_of_a_new_storage(storage, tmp_path):
     cm.Study.load(storage).database.close()
-    cm.Study(cm.Problem({"x": cm.Real(0, 1)}, minimize="f"), f"sqlite:///{tmp_path / 'new.db'}")
+    new = f"sqlite:///{tmp_path / 'new.db'}" if storage.startswith("sqlite") else new_database()
+    cm.Study(cm.Problem({"x": cm.Real(0, 1)}, minimize="f"), new)
 
-    def columns(path):
-        with sqlite3.connect(path) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            return {
-                name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-                for (name,) in tables.fetchall()
-            }
+    def columns(url):
+        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        found = inspect(engine)
+        names = {
+            table: [
+                (column["name"], str(column["type"]), column["nullable"])
+                for column in found.get_columns(table)
+            ]
+            for table in found.get_table_names()
+        }
+        engine.dispose()
+        return names
 
-    assert columns(tmp_path / "old.db") == columns(tmp_path / "new.db")
+    assert columns(storage) == columns(new)
 
 
 def test_models_of_earlier_versions_are_read():

@@ -7,11 +7,13 @@ import time
 import psycopg
 import pytest
 from tests.run.cases import check_books, quick, tables, values_of
-from tests.run.servers import new_database
+from tests.run.servers import Proxy, new_database, restart_server
 from tests.run.test_kill import forked
 
 import calamint as cm
 from calamint.run import Database
+from calamint.run.store import retries
+from calamint.run.store.rows import Rows
 
 
 @pytest.fixture
@@ -62,21 +64,72 @@ def test_dropped_connections_are_replaced(url):
     assert len(quick(storage=url).history) == 3
 
 
-def test_a_connection_that_is_dropped_within_a_transaction_changes_nothing(url):
+def test_a_transaction_that_is_interrupted_is_made_again(url, monkeypatch):
+    """Its connection is dropped when half of it is written."""
     study = quick(storage=url)
     job = study.ask()
+    close, dropped = Rows.close, []
 
-    def interrupted():
-        with study.database.write(1) as connection:
-            connection.exec_driver_sql("DELETE FROM events")
+    def interrupted(self, *arguments):
+        if not dropped:
+            dropped.append(arguments)
+            drop_connections(url)
+        return close(self, *arguments)
+
+    monkeypatch.setattr(Rows, "close", interrupted)
+    assert study.tell(job, values_of(job.task, job.params))
+    assert dropped
+    found = check_books(url)
+    assert len(found["measurements"]) == 1
+    assert [row["kind"] for row in found["events"]] == ["asked", "told"]
+
+
+def test_a_transaction_that_is_interrupted_for_long_changes_nothing(url, monkeypatch):
+    monkeypatch.setattr(retries, "RETRY_SECONDS", 0.5)
+    study = quick(storage=url)
+    job = study.ask()
+    with monkeypatch.context() as broken:
+        close = Rows.close
+
+        def interrupted(self, connection, *arguments):
             drop_connections(url)
             connection.exec_driver_sql("SELECT 1")
+            return close(self, connection, *arguments)
 
-    with pytest.raises(cm.StorageError, match="the server cannot be reached") as error:
-        interrupted()
-    assert error.value.transient
+        broken.setattr(Rows, "close", interrupted)
+        with pytest.raises(cm.StorageError, match="the server cannot be reached") as error:
+            study.tell(job, values_of(job.task, job.params))
+        assert error.value.transient
     assert study.tell(job, values_of(job.task, job.params))
     check_books(url)
+
+
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_a_connection_that_is_lost_while_it_commits(url, cuts):
+    """The client is not told what came of its commit: it asks, and tells nothing twice."""
+    proxy = Proxy(url)
+    study = quick(storage=proxy.url)
+    job = study.ask()
+    proxy.commits = cuts
+    assert study.tell(job, values_of(job.task, job.params))
+    assert proxy.commits == 0
+    assert [row["kind"] for row in check_books(url)["events"]] == ["asked", "told"]
+    proxy.commits = cuts
+    assert study.ask() is not None
+    assert len(check_books(url)["jobs"]) == 2
+    proxy.close()
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["restarted", "killed"])
+def test_a_server_that_is_restarted(url, kill):
+    study = quick(storage=url)
+    job = study.ask()
+    pid = forked(restart_server, kill)
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        assert study.tell(job, values_of(job.task, job.params))
+        job = study.ask()
+    found = check_books(url)
+    assert len(found["measurements"]) == len(found["jobs"]) - 1
 
 
 def test_a_server_that_is_not_there_gets_a_sentence_without_the_password():

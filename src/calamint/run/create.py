@@ -11,7 +11,7 @@ from calamint.decide import Settings
 from calamint.errors import ProblemError
 from calamint.problem import Problem
 from calamint.run.changes import differences, former_options, with_former_options
-from calamint.run.store import Database, schema, write_problem
+from calamint.run.store import Database, retried, schema, write_problem
 from calamint.run.studies import find
 
 
@@ -67,6 +67,7 @@ def open_study(
     return found, problem, replace(settings, acquisition=wanted.acquisition)
 
 
+@retried
 def _create(
     database: Database, name: str, problem: Problem, settings: Settings, now: float
 ) -> Row[Any]:

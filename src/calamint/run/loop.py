@@ -4,7 +4,6 @@ import logging
 import time
 from contextlib import nullcontext, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from calamint.checks import check_integer, shown
@@ -26,7 +25,7 @@ from calamint.run.patience import Patience
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.replay import Replica
 from calamint.run.signals import heartbeats, interrupts
-from calamint.run.spool import folder_name, remove_result
+from calamint.run.spool import folder_name, jobs_folder, remove_result
 from calamint.run.starting import Starting
 
 if TYPE_CHECKING:
@@ -78,10 +77,8 @@ class Loop:
             raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
         self.functions = parse_tasks(study.problem.tasks, tasks)
-        path = study.database.path
-        folder = None if path is None else Path(f"{path}.jobs")
         uid = study.replica().uid
-        self.executor.prepare(self.functions, folder, folder_name(study), uid)
+        self.executor.prepare(self.functions, jobs_folder(study), folder_name(study), uid)
         self.starting = Starting(self.executor, self._started, self._say)
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None

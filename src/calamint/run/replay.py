@@ -169,8 +169,7 @@ class Replica:
     def sync(self) -> None:
         """Apply all events that were not seen yet, under the problem as it is now."""
         while (revision := self._apply_events()) != self.revision:
-            with self.database.read() as connection:
-                content = connection.execute(log.PROBLEM, {"study": self.study}).scalar_one()
+            content = log.read_problem(self.database, self.study)
             try:
                 problem = Problem.from_content(content, like=self.problem)
             except ProblemError as error:
@@ -182,14 +181,10 @@ class Replica:
 
     def _apply_events(self) -> int:
         """Apply what is new; after a change of the problem, nothing. The problem's revision."""
-        with self.database.read() as connection:
-            head = connection.execute(log.HEAD, {"study": self.study}).one()
-            if head.revision != self.revision or head.sequence == self.sequence:
-                return int(head.revision)
-            since = {"study": self.study, "after": self.sequence}
-            rows = connection.execute(log.EVENTS, since).all()
-            measured = connection.execute(log.MEASUREMENTS, since).all()
-            stored = connection.execute(log.STATE, {"study": self.study}).scalar_one()
+        revision, news = log.read_news(self.database, self.study, self.revision, self.sequence)
+        if news is None:
+            return revision
+        rows, measured, stored = news
         corrections = self._corrections.after(rows)
         if corrections is not self._corrections:
             self._corrections = corrections
@@ -216,7 +211,7 @@ class Replica:
             key = (row.job, 0) if row.job is not None else (None, row.sequence)
             self._apply(row, values.get(key, {}), params.get(row.sequence), stored)
             self.sequence, self.last = row.sequence, row.time
-        return int(head.revision)
+        return revision
 
     def _apply(
         self,

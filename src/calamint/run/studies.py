@@ -7,7 +7,7 @@ from sqlalchemy import Row, select
 from calamint.checks import did_you_mean
 from calamint.errors import ProblemError, StorageError
 from calamint.problem import Problem
-from calamint.run.store import Database, schema
+from calamint.run.store import Database, retried, schema
 
 
 def check_study_name(name: object) -> str:
@@ -17,6 +17,7 @@ def check_study_name(name: object) -> str:
     return name
 
 
+@retried
 def names(database: Database) -> list[str]:
     """The studies of a storage, oldest first."""
     with database.read() as connection:
@@ -61,6 +62,7 @@ def stored_problem(study: Row[Any], trust: bool) -> Problem:
         ) from error
 
 
+@retried
 def find(database: Database, name: str) -> Row[Any] | None:
     with database.read() as connection:
         query = select(schema.studies).where(schema.studies.c.name == name)

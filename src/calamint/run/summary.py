@@ -7,7 +7,7 @@ from typing import final
 from sqlalchemy import func, select
 
 from calamint.decide import Recommendation
-from calamint.run.store import Database, last_recommendation, paused, schema
+from calamint.run.store import Database, last_recommendation, paused, retried, schema
 from calamint.run.studies import find_study
 
 
@@ -37,6 +37,7 @@ class Summary:
     results_since: int | None
 
 
+@retried
 def summarise(database: Database, name: str | None) -> Summary:
     """Summarise a study, by its name, or the only one of the storage."""
     study = find_study(database, name)

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Row, Table, insert, select
 
 from calamint.errors import ProblemError
-from calamint.run.store import Database, schema
+from calamint.run.store import Database, retried, schema
 from calamint.run.studies import find_study
 
 # Tables with a `study_id`; those with a `job_id` after jobs.
@@ -15,6 +15,7 @@ _TABLES = (
 )
 
 
+@retried
 def copy_study(source: Database, target: Database, name: str | None = None) -> str:
     """Copy a study with all of its events, jobs and measurements.
 

@@ -17,6 +17,7 @@ from calamint.run.store.records import (
     last_recommendation,
     standard_errors,
 )
+from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
 from calamint.run.store.store import Store
@@ -43,6 +44,7 @@ __all__ = [
     "owner",
     "paused",
     "problem_changes",
+    "retried",
     "schema",
     "standard_errors",
     "write_problem",

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from calamint.errors import ResultError
 from calamint.run.store import schema
 from calamint.run.store.database import Database
+from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured, Rows, user, words
 
 Correction = Literal["amended", "completed", "withdrawn", "forgiven", "restored"]
@@ -33,6 +34,7 @@ class Corrections:
     def __init__(self, database: Database, rows: Rows) -> None:
         self.database, self._rows = database, rows
 
+    @retried
     def amend(
         self, number: int, measured: Measured, params: Mapping[str, Any] | None, reason: str
     ) -> None:
@@ -50,6 +52,7 @@ class Corrections:
             sequence = self._event(connection, "amended", job, reason, detail)
             self._replace(connection, job, sequence, told, measured, params)
 
+    @retried
     def complete(
         self, number: int, measured: Measured, more: bool, measures: tuple[str, ...]
     ) -> None:
@@ -71,6 +74,7 @@ class Corrections:
                 state = "partial" if waits else "done"
                 self._rows.update_job(connection, job.id, state=state, cause=None, reason=None)
 
+    @retried
     def withdraw(self, number: int, reason: str) -> None:
         """A result, or a failure, that must not count."""
         with self.database.write(self._rows.study_id) as connection:
@@ -79,6 +83,7 @@ class Corrections:
             self._use(connection, job, None)
             self._rows.update_job(connection, job.id, state="withdrawn")
 
+    @retried
     def forgive(self, number: int) -> None:
         """A failed job did not fail because of its input; what else it told is kept."""
         with self.database.write(self._rows.study_id) as connection:
@@ -86,6 +91,7 @@ class Corrections:
             self._event(connection, "forgiven", job, "", {"was": job.state})
             self._rows.update_job(connection, job.id, state="withdrawn")
 
+    @retried
     def restore(self, number: int) -> None:
         """The result as it was first told, without any correction."""
         with self.database.write(self._rows.study_id) as connection:

@@ -20,9 +20,14 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from calamint.errors import SchemaError, StorageError
+from calamint.errors import ConnectionLostError, SchemaError, StorageError
 from calamint.run.store.liveness import LeaseClock
-from calamint.run.store.postgres import postgres_engine, server_lease_clock
+from calamint.run.store.postgres import (
+    is_interrupted,
+    postgres_engine,
+    server_lease_clock,
+    was_committed,
+)
 from calamint.run.store.schema import REVISION
 from calamint.run.store.sqlite import create_private, sqlite_engine
 
@@ -33,7 +38,8 @@ _MIGRATION_LOCK = threading.Lock()
 
 _DISK_FULL = "the disk is full: free some space, then continue; what was stored before is safe"
 _READ_ONLY = "the file or its folder cannot be written: give write permission to both"
-# What SQLite says, what to do about it, and whether it may pass by itself.
+_UNREACHABLE = "the server cannot be reached: is it running, and is the address right?"
+# What a database says, what to do about it, and whether it may pass by itself.
 _ERROR_HINTS = (
     ("disk is full", _DISK_FULL, True),
     ("disk full", _DISK_FULL, True),
@@ -65,7 +71,7 @@ _ERROR_HINTS = (
     ),
     ("does not exist", "there is no such database or user: create it first", False),
     ("permission denied", "this user may not do that: ask for the right to create tables", False),
-    ("connection", "the server cannot be reached: is it running, and is the address right?", True),
+    ("connection", _UNREACHABLE, True),
 )
 
 
@@ -76,9 +82,13 @@ def _translated_errors(where: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raw = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-        for fragment, hint, transient in _ERROR_HINTS:
-            if fragment in raw.lower():
-                raise StorageError(f"storage {where}: {hint} ({raw}).", transient) from error
+        hints = ((hint, passes) for found, hint, passes in _ERROR_HINTS if found in raw.lower())
+        hint, transient = next(hints, (None, False))
+        if is_interrupted(error) or hint is _UNREACHABLE:
+            hint = hint or "the server interrupted a transaction"
+            raise ConnectionLostError(f"storage {where}: {hint} ({raw}).") from error
+        if hint is not None:
+            raise StorageError(f"storage {where}: {hint} ({raw}).", transient) from error
         raise StorageError(f"storage {where}: {type(error).__name__}: {raw}.") from error
 
 
@@ -170,8 +180,14 @@ class Database:
             self._engine.connect() as connection,
         ):
             connection = connection.execution_options(writes=study)
-            with connection.begin():
+            with connection.begin() as transaction:
                 yield connection
+                try:
+                    transaction.commit()
+                except DBAPIError as error:
+                    # A connection that is lost while it commits does not say what came of it.
+                    if not (is_interrupted(error) and was_committed(self._engine, connection)):
+                        raise
 
     def _memory_lock(self) -> AbstractContextManager[object]:
         """A database in memory has a single connection, which threads must not share."""

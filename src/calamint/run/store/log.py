@@ -1,16 +1,46 @@
 """What replaying a study reads: its events, and what they are about."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, select
+from sqlalchemy import Row, Select, and_, bindparam, select
 
 from calamint.run.store import schema
+from calamint.run.store.database import Database
+from calamint.run.store.retries import retried
+
+# Events, measurements, and the state that is stored.
+News = tuple[Sequence[Row[Any]], Sequence[Row[Any]], Mapping[str, Any] | None]
+
+
+@retried
+def read_news(
+    database: Database, study: int, revision: int, sequence: int
+) -> tuple[int, News | None]:
+    """The problem's revision; and what is new after `sequence`, if it is under that revision."""
+    with database.read() as connection:
+        head = connection.execute(_HEAD, {"study": study}).one()
+        if head.revision != revision or head.sequence == sequence:
+            return int(head.revision), None
+        since = {"study": study, "after": sequence}
+        events = connection.execute(_EVENTS, since).all()
+        measured = connection.execute(_MEASUREMENTS, since).all()
+        state = connection.execute(_STATE, {"study": study}).scalar_one()
+        return int(head.revision), (events, measured, state)
+
+
+@retried
+def read_problem(database: Database, study: int) -> Any:
+    """The problem as it is now."""
+    with database.read() as connection:
+        return connection.execute(_PROBLEM, {"study": study}).scalar_one()
+
 
 _STUDIES = schema.studies.c
 _THIS_STUDY = _STUDIES.id == bindparam("study")
-HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_THIS_STUDY)
-PROBLEM = select(_STUDIES.problem).where(_THIS_STUDY)
-STATE = select(_STUDIES.state).where(_THIS_STUDY)
+_HEAD = select(_STUDIES.sequence, _STUDIES.revision).where(_THIS_STUDY)
+_PROBLEM = select(_STUDIES.problem).where(_THIS_STUDY)
+_STATE = select(_STUDIES.state).where(_THIS_STUDY)
 
 
 def _events() -> Select[Any]:
@@ -48,9 +78,9 @@ def _events() -> Select[Any]:
     )
 
 
-EVENTS: Select[Any] = _events()
+_EVENTS: Select[Any] = _events()
 _MEASURED = schema.measurements.c
-MEASUREMENTS: Select[Any] = (
+_MEASUREMENTS: Select[Any] = (
     select(
         _MEASURED.sequence,
         _MEASURED.params,

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from calamint.errors import StorageError
 from calamint.run.store.liveness import LeaseClock
@@ -16,6 +17,10 @@ from calamint.run.store.sqlite import BUSY_TIMEOUT
 
 # Of all locks on this server, those of Calamint: with the study, or 0 for tables and new studies.
 _LOCKS = 0x63616C61
+# Where a connection keeps the number of its last transaction that writes.
+_TRANSACTION = "calamint transaction"
+# Codes of errors: connections, serialisation failures and deadlocks, a server that is ended.
+_INTERRUPTIONS = ("08", "40", "57P")
 # Seconds after which the difference to the server's clock is measured again.
 _CLOCK_AGE = 60.0
 
@@ -44,12 +49,50 @@ def _on_begin(connection: Connection) -> None:
     if study is None:
         _on_begin_to_read(connection)
         return
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(1000 * BUSY_TIMEOUT)}")
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCKS}, {int(study)})")
+    timeout = f"set_config('lock_timeout', '{int(1000 * BUSY_TIMEOUT)}', true)"
+    lock = f"pg_advisory_xact_lock({_LOCKS}, {int(study)})"
+    # In one message: a server may be far away.
+    found = connection.exec_driver_sql(f"SELECT {timeout}, {lock}, txid_current()").one()
+    connection.info[_TRANSACTION] = found[2]
 
 
 def _on_begin_to_read(connection: Connection) -> None:
     connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
+def is_interrupted(error: SQLAlchemyError) -> bool:
+    """Whether the server ended a transaction that may go well if it is made again."""
+    if not isinstance(error, DBAPIError):
+        return False
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code.startswith(_INTERRUPTIONS)
+
+
+def was_committed(engine: Engine, connection: Connection) -> bool:
+    """Whether a transaction whose connection was lost is in the database all the same.
+
+    Raises:
+        SQLAlchemyError: If the server does not say so for some seconds.
+    """
+    number = int(connection.info[_TRANSACTION])
+    until = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            with engine.connect() as another:
+                asked = text("SELECT txid_status(:number)")
+                status = another.execute(asked, {"number": number}).scalar_one()
+            if status != "in progress":
+                return bool(status == "committed")
+        except SQLAlchemyError as error:
+            if not is_interrupted(error) and not _is_down(error):
+                raise
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)
+
+
+def _is_down(error: SQLAlchemyError) -> bool:
+    return "connection" in str(error).lower()
 
 
 @final

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from calamint.problem import Problem
 from calamint.run.store import schema
 from calamint.run.store.database import Database
+from calamint.run.store.retries import retried
 from calamint.run.store.rows import Rows, user, words
 
 Pausable = Literal["task", "resource"]
@@ -45,6 +46,7 @@ class ProblemChanges:
     def __init__(self, database: Database, rows: Rows) -> None:
         self.database, self._rows = database, rows
 
+    @retried
     def change(
         self,
         problem: Problem,
@@ -78,6 +80,7 @@ class ProblemChanges:
     def resume(self, kind: Pausable, name: str) -> None:
         self._event("resumed", kind, name, "")
 
+    @retried
     def _event(self, event: str, kind: Pausable, name: str, reason: str) -> None:
         with self.database.write(self._rows.study_id) as connection:
             self._rows.event(connection, event, detail=self._said(kind, name, reason))
@@ -114,6 +117,7 @@ def _paused(events: Sequence[Any]) -> set[tuple[Pausable, str]]:
     return found
 
 
+@retried
 def _events(database: Database, study: int, *kinds: str) -> Sequence[Any]:
     with database.read() as connection:
         return _read_events(connection, study, *kinds)

@@ -8,8 +8,10 @@ from calamint.decide import Recommendation
 from calamint.run.jobs import AttemptRecord, JobRecord
 from calamint.run.store import schema
 from calamint.run.store.database import Database
+from calamint.run.store.retries import retried
 
 
+@retried
 def attempt_records(database: Database, study: int, running: bool) -> list[AttemptRecord]:
     """Attempts, oldest first: those that run, or all."""
     attempts, jobs = schema.attempts, schema.jobs
@@ -39,6 +41,7 @@ def attempt_records(database: Database, study: int, running: bool) -> list[Attem
     ]
 
 
+@retried
 def last_recommendation(database: Database, study: int) -> tuple[Recommendation, int] | None:
     """The last answer that was stored, and how many results there have been since."""
     stored, events = schema.recommendations, schema.events
@@ -70,6 +73,7 @@ def _recommendation(row: Row[Any]) -> Recommendation:
     )
 
 
+@retried
 def standard_errors(database: Database, study: int, number: int) -> dict[str, float]:
     """Those that a job was told with, by function."""
     jobs, measured = schema.jobs.c, schema.measurements.c
@@ -83,6 +87,7 @@ def standard_errors(database: Database, study: int, number: int) -> dict[str, fl
     return {function: sem for function, sem in rows if sem is not None}
 
 
+@retried
 def job_records(database: Database, study: int) -> list[JobRecord]:
     """All jobs, oldest first, with what they measured."""
     jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements

@@ -35,6 +35,7 @@ from calamint.run.store.database import Database
 from calamint.run.store.leases import expired_attempts, renew
 from calamint.run.store.liveness import LeaseClock
 from calamint.run.store.problem_changes import ProblemChanges
+from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured, Rows, words
 
 if TYPE_CHECKING:  # reading a study's tables must not load the models
@@ -71,6 +72,7 @@ class Store:
 
     # -- jobs ---------------------------------------------------------------------------------
 
+    @retried
     def book(
         self,
         suggestion: Suggestion,
@@ -111,6 +113,7 @@ class Store:
             self._rows.update_study(connection, decider=None, **state)
             return True
 
+    @retried
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """A job that the user wants; its number."""
         with self.database.write(self.study) as connection:
@@ -120,6 +123,7 @@ class Store:
             self._rows.event(connection, "enqueued", number)
             return number
 
+    @retried
     def start(
         self,
         number: int,
@@ -143,6 +147,7 @@ class Store:
             self._rows.event(connection, "started", number, attempt, list(resources))
             return attempt
 
+    @retried
     def tell(
         self,
         number: int,
@@ -194,6 +199,7 @@ class Store:
                 )
             return not late
 
+    @retried
     def fail(
         self, number: int, attempt: int | None, reason: str, cause: Cause, retry: bool
     ) -> bool:
@@ -202,6 +208,7 @@ class Store:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
             return self._fail(connection, job, row, words(reason), cause, retry)
 
+    @retried
     def release(self, number: int) -> None:
         """A job that was held is to be tried again."""
         with self.database.write(self.study) as connection:
@@ -211,6 +218,7 @@ class Store:
             self._rows.update_job(connection, job.id, state="waiting", not_before=None)
             self._rows.event(connection, "released", number, job.attempts)
 
+    @retried
     def cancel(self, number: int, attempt: int | None) -> None:
         """A job will not be run, nor tried again; its attempts give their resources back."""
         with self.database.write(self.study) as connection:
@@ -231,6 +239,7 @@ class Store:
             self._rows.update_job(connection, job.id, state="cancelled", ended=self._rows.now())
             self._rows.event(connection, "cancelled", number)
 
+    @retried
     def add(self, rows: Iterable[tuple[Mapping[str, Any], Measured, Mapping[str, Any]]]) -> None:
         """Measurements from elsewhere, with their notes, all of them or none."""
         given = list(rows)
@@ -258,11 +267,13 @@ class Store:
 
     # -- the study ----------------------------------------------------------------------------
 
+    @retried
     def study_row(self) -> Row[Any]:
         """How far the study is: sequence, revision and problem."""
         with self.database.read() as connection:
             return self._rows.study(connection)
 
+    @retried
     def save_recommendation(self, found: "Recommendation", kind: str, sequence: int) -> None:
         with self.database.write(self.study) as connection:
             connection.execute(
@@ -282,11 +293,13 @@ class Store:
 
     # -- leases -------------------------------------------------------------------------------
 
+    @retried
     def renew(self, held: Sequence[tuple[int, int]], lease: float) -> list[tuple[int, int]]:
         """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
         with self.database.write(self.study) as connection:
             return renew(self._rows, connection, held, lease)
 
+    @retried
     def reap(self, but: Collection[tuple[int, int]] = ()) -> int:
         """Give back the jobs of attempts whose lease has run out, or whose owner is dead.
 

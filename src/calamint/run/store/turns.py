@@ -12,6 +12,7 @@ from calamint.run.signals import heartbeats
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.liveness import LeaseClock, owner
+from calamint.run.store.retries import retried
 from calamint.run.store.rows import Rows
 
 # Seconds that whoever decides is believed to live; it is renewed three times as often.
@@ -30,6 +31,7 @@ class Turn:
         self._name = f"{owner()}#{secrets.token_hex(4)}"
         self._wait = _SHORTEST_WAIT
 
+    @retried
     def take(self) -> bool:
         """Whether it is our turn; if not, after waiting a little, longer each time."""
         with self.database.read() as connection:
@@ -44,6 +46,7 @@ class Turn:
         self._wait = min(1.5 * self._wait, _LONGEST_WAIT)
         return False
 
+    @retried
     def give_up(self) -> None:
         """If it is still ours: nothing was booked."""
         with self.database.write(self.study) as connection:
@@ -54,6 +57,7 @@ class Turn:
     def kept(self) -> Iterator[None]:
         """Renew the lease while a decision is being made."""
 
+        @retried
         def renew() -> None:
             with self.database.write(self.study) as connection:
                 if self._rows.study(connection).decider == self._name:

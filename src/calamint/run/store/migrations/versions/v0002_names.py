@@ -1,7 +1,5 @@
 """Columns by the names that they have in the code; one setting for retries."""
 
-import json
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -21,12 +19,9 @@ def upgrade() -> None:
     for table, old, new in RENAMED:
         op.execute(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
     connection = op.get_bind()
-    studies = sa.table("studies", sa.column("id"), sa.column("settings"))
-    for study, text in connection.execute(sa.select(studies.c.id, studies.c.settings)).all():
-        settings = json.loads(text)
+    studies = sa.table("studies", sa.column("id"), sa.column("settings", sa.JSON))
+    for study, settings in connection.execute(sa.select(studies.c.id, studies.c.settings)).all():
         settings["retries"] = settings.pop("attempts") - 1
         settings["couple"] = False
         settings["model"]["noise_variance"] = settings["model"].pop("noise")
-        connection.execute(
-            studies.update().where(studies.c.id == study).values(settings=json.dumps(settings))
-        )
+        connection.execute(studies.update().where(studies.c.id == study).values(settings=settings))

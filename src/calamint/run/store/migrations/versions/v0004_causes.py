@@ -31,7 +31,8 @@ def upgrade() -> None:
     # Leases of before ended by the wall clock: those that are open are given half a minute.
     attempts = sa.table(
         "attempts",
-        *(sa.column(name) for name in ("lease", "lease_until", "outcome", "cause")),
+        *(sa.column(name, sa.Float) for name in ("lease", "lease_until")),
+        *(sa.column(name, sa.String) for name in ("outcome", "cause")),
     )
     open_leases = attempts.c.outcome.is_(None) & attempts.c.lease_until.is_not(None)
     connection.execute(attempts.update().where(open_leases).values(lease=30.0))
