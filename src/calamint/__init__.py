@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from calamint.errors import CalamintError, ProblemError, ResultError, StorageError, TaskError
     from calamint.model import Model
     from calamint.problem import Choice, Constraint, Integer, Problem, Real, Task
-    from calamint.run import InProcess, Job, Local, Progress, Simulated, Study, Watcher
+    from calamint.run import Dask, InProcess, Job, Local, Progress, Simulated, Study, Watcher
     from calamint.show import Live, plots
 
 __version__ = "0.1.0"
@@ -46,6 +46,7 @@ __all__ = [
     "CalamintError",
     "Choice",
     "Constraint",
+    "Dask",
     "InProcess",
     "Integer",
     "Job",
@@ -102,7 +103,7 @@ __getattr__, __dir__ = lazy_exports(
             "VirtualClock",
             "optimize",
         ),
-        "run": ("InProcess", "Job", "Local", "Progress", "Simulated", "Study", "Watcher"),
+        "run": ("Dask", "InProcess", "Job", "Local", "Progress", "Simulated", "Study", "Watcher"),
         "show": ("Live",),
     },
     whole=("show.plots",),

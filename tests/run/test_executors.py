@@ -139,10 +139,10 @@ def _runs(pid):
 
 def test_a_job_that_cannot_be_started_waits_alone(monkeypatch):
     """No file handles are left for one of several: the others go on."""
-    import calamint.run.execute.local as local
+    import calamint.run.execute.machine as machine
 
     study, made = quick(decoupled(resources={"office": 1, "hall": 3}), pause=0.0), []
-    process = local.JobProcess
+    process = machine.JobProcess
 
     def start(*arguments):
         made.append(arguments[0])
@@ -150,7 +150,7 @@ def test_a_job_that_cannot_be_started_waits_alone(monkeypatch):
             raise OSError(24, "Too many open files")
         return process(*arguments)
 
-    monkeypatch.setattr(local, "JobProcess", start)
+    monkeypatch.setattr(machine, "JobProcess", start)
     report = study.run({"price": price, "weigh": weigh}, evaluations=6)
     assert (report.evaluations, report.failed) == (6, 0)
     assert [job.state for job in study.jobs] == ["done"] * 6

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from calamint.decide.capacity import available_resources, free_capacity
+    from calamint.decide.capacity import CanStart, anywhere, available_resources, free_capacity
     from calamint.decide.clock import Clock, VirtualClock
     from calamint.decide.confirm import default_confirmations, tasks_to_measure_all
     from calamint.decide.decision import recompute_update
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REASONS",
+    "CanStart",
     "Clock",
     "Decision",
     "Duration",
@@ -49,6 +50,7 @@ __all__ = [
     "Suggestion",
     "Value",
     "VirtualClock",
+    "anywhere",
     "available_resources",
     "default_confirmations",
     "duration_of",
@@ -68,7 +70,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "capacity": ("free_capacity", "available_resources"),
+        "capacity": ("CanStart", "anywhere", "free_capacity", "available_resources"),
         "clock": ("Clock", "VirtualClock"),
         "confirm": ("default_confirmations", "tasks_to_measure_all"),
         "decision": ("recompute_update",),

@@ -1,7 +1,7 @@
 """Which tasks can start now, and on what: no resource ever runs more jobs than its capacity."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from calamint.checks import did_you_mean
 from calamint.errors import ProblemError
@@ -14,17 +14,29 @@ def free_capacity(graph: TaskGraph, booked: Iterable[tuple[str, ...]]) -> dict[s
     return {resource: capacity - used[resource] for resource, capacity in graph.resources.items()}
 
 
+# Whether a job on some resources could be started now, besides that they are free.
+CanStart = Callable[[tuple[str, ...]], bool]
+
+
+def anywhere(resources: tuple[str, ...]) -> bool:  # noqa: ARG001
+    """What is free can be used."""
+    return True
+
+
 def available_resources(
-    graph: TaskGraph, task: str, free: Mapping[str, int], including: str | None = None
+    graph: TaskGraph,
+    task: str,
+    free: Mapping[str, int],
+    including: str | None = None,
+    can_start: CanStart = anywhere,
 ) -> tuple[str, ...] | None:
     """The first alternative of a task whose resources are all free, or None.
 
     With `including`, only alternatives that contain this resource.
     """
     for resources in graph.tasks[task].runs_on or ():
-        if (including is None or including in resources) and all(
-            free.get(resource, 0) > 0 for resource in resources
-        ):
+        is_free = all(free.get(resource, 0) > 0 for resource in resources)
+        if is_free and including in (None, *resources) and can_start(resources):
             return resources
     return None
 
@@ -36,6 +48,7 @@ def competing_tasks(
     resource: str | None = None,
     task: str | None = None,
     paused: Collection[str] = (),
+    can_start: CanStart = anywhere,
 ) -> dict[str, tuple[str, ...]]:
     """The tasks that compete for the first resource that some task can use, with their resources.
 
@@ -59,7 +72,7 @@ def competing_tasks(
     for candidate in graph.resources if resource is None else [resource]:
         starts = {}
         for name in tasks:
-            needed = available_resources(graph, name, free, candidate)
+            needed = available_resources(graph, name, free, candidate, can_start)
             if needed is not None and (name in waiting or not reserved & set(needed)):
                 starts[name] = needed
         if starts:

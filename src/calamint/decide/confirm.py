@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from calamint.decide.capacity import available_resources
+from calamint.decide.capacity import CanStart, anywhere, available_resources
 from calamint.decide.clock import Clock
 from calamint.decide.decision import Selection
 from calamint.decide.measured import MeasuredInput, input_key, measured_inputs
@@ -45,25 +45,30 @@ def default_confirmations(problem: Problem, evaluations: int | None) -> int:
 
 
 def next_confirmation(
-    query: Query, free: Mapping[str, int], clock: Clock, paused: Collection[str] = ()
+    query: Query,
+    free: Mapping[str, int],
+    clock: Clock,
+    paused: Collection[str] = (),
+    can_start: CanStart = anywhere,
 ) -> tuple[Suggestion, Decision] | Waiting | None:
     """The job that should run next to confirm the recommendation.
 
     Args:
         free: How many more jobs each resource can take.
         paused: Tasks that must not start.
+        can_start: Whether a job on some resources could be started now.
 
     Returns:
         None if the recommendation is confirmed; "wait" if what is missing is pending or cannot
         start now.
     """
     begin, graph, number = clock.now(), query.modelled.original.graph, query.observations.jobs
-    found = _task_and_input(query, free, paused)
+    found = _task_and_input(query, free, paused, can_start)
     clock.decided("confirm")
     if found is None or found == "wait":
         return found
     task, params, cost = found
-    resources = available_resources(graph, task, free)
+    resources = available_resources(graph, task, free, can_start=can_start)
     assert resources is not None
     space, seconds = query.modelled.original.space, {"total": clock.now() - begin}
     point = space.encode(params)
@@ -72,7 +77,7 @@ def next_confirmation(
 
 
 def _task_and_input(
-    query: Query, free: Mapping[str, int], paused: Collection[str]
+    query: Query, free: Mapping[str, int], paused: Collection[str], can_start: CanStart
 ) -> tuple[str, Params, float] | Waiting | None:
     """A task, its input and its expected cost."""
     problem, observations = query.modelled.original, query.observations
@@ -95,8 +100,13 @@ def _task_and_input(
                 if input_key(job.params) == input_key(params)
                 for name in names
             }
-            ready = [task for task in tasks if task not in paused]
-            return _most_telling(query, free, params, wanted - under_way, ready) or "wait"
+            ready = [
+                task
+                for task in tasks
+                if task not in paused
+                and available_resources(problem.graph, task, free, can_start=can_start) is not None
+            ]
+            return _most_telling(query, params, wanted - under_way, ready) or "wait"
     return None
 
 
@@ -184,7 +194,7 @@ def _may_be_noisy(query: Query, name: str, constraint: Constraint | None) -> boo
 
 
 def _most_telling(
-    query: Query, free: Mapping[str, int], params: Params, wanted: set[str], tasks: Iterable[str]
+    query: Query, params: Params, wanted: set[str], tasks: Iterable[str]
 ) -> tuple[str, Params, float] | None:
     """The task most likely to find a limit violated, for its cost: that saves the others."""
     problem, durations = query.modelled.original, query.observations.durations
@@ -194,7 +204,7 @@ def _most_telling(
     found = {}
     for task in tasks:
         measures = wanted & set(problem.tasks[task].measures)
-        if not measures or available_resources(problem.graph, task, free) is None:
+        if not measures:
             continue
         cost = float(cost_model(task, problem, durations, rng).value(point)[0])
         met = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from calamint.acquire import Acquisition, AcquisitionFunction, Information
 from calamint.arrays import Array
-from calamint.decide.capacity import competing_tasks, free_capacity
+from calamint.decide.capacity import CanStart, anywhere, competing_tasks, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.confirm import Waiting, next_confirmation
 from calamint.decide.decision import decide
@@ -138,11 +138,13 @@ class Optimizer:
         resource: str | None = None,
         task: str | None = None,
         paused: Collection[str] = (),
+        can_start: CanStart = anywhere,
     ) -> dict[str, tuple[str, ...]]:
         """The tasks that compete for what is free, with the resources that they would run on;
         none that is paused."""
-        times_blocked = self.observations.times_blocked
-        return competing_tasks(self.problem.graph, free, times_blocked, resource, task, paused)
+        blocked = self.observations.times_blocked
+        graph = self.problem.graph
+        return competing_tasks(graph, free, blocked, resource, task, paused, can_start)
 
     @synchronized
     def confirm(self) -> Suggestion | None:
@@ -163,7 +165,10 @@ class Optimizer:
         return decided[1]
 
     def decide_confirmation(
-        self, free: Mapping[str, int], paused: Collection[str] = ()
+        self,
+        free: Mapping[str, int],
+        paused: Collection[str] = (),
+        can_start: CanStart = anywhere,
     ) -> tuple[State, Suggestion, Decision] | Waiting | None:
         """The job that `confirm` would book, or "wait" if it cannot start now; nothing is changed
         until `book`.
@@ -171,14 +176,14 @@ class Optimizer:
         Args:
             free: How many more jobs each resource can take.
             paused: Tasks that must not start.
+            can_start: Whether a job on some resources could be started now.
         """
         if not self.observations.history:
             return None
         self.clock.start()
+        where = (free, self.clock, paused, can_start)
         try:
-            found, _ = first_success(
-                [("confirm", lambda: next_confirmation(self.query(), free, self.clock, paused))]
-            )
+            found, _ = first_success([("confirm", lambda: next_confirmation(self.query(), *where))])
         except ModelError:
             return None
         return found if found is None or found == "wait" else (self.state, *found)
@@ -284,11 +289,7 @@ class Optimizer:
 
     @synchronized
     def cancel(self, suggestion: Suggestion) -> None:
-        """Cancel a job that `ask` returned; its resources are free again.
-
-        Raises:
-            ResultError: If the job has ended before; nothing is changed.
-        """
+        """Cancel a job that `ask` returned; its resources are free again."""
         job = self._pending_job(suggestion)
         self.observations = self.observations.cancel(job)
         self._ended = {**self._ended, job.number: "cancelled"}

@@ -6,7 +6,15 @@ from calamint.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from calamint.run.edit import StudyEditor
-    from calamint.run.execute import Executor, InProcess, JobResult, Local, Simulated, check_tasks
+    from calamint.run.execute import (
+        Dask,
+        Executor,
+        InProcess,
+        JobResult,
+        Local,
+        Simulated,
+        check_tasks,
+    )
     from calamint.run.jobs import AttemptRecord, Job, JobRecord
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REVISION",
     "AttemptRecord",
+    "Dask",
     "Database",
     "Executor",
     "Imported",
@@ -57,7 +66,15 @@ __getattr__, __dir__ = lazy_exports(
     {
         "transfer": ("copy_study",),
         "edit": ("StudyEditor",),
-        "execute": ("Executor", "InProcess", "JobResult", "Local", "Simulated", "check_tasks"),
+        "execute": (
+            "Dask",
+            "Executor",
+            "InProcess",
+            "JobResult",
+            "Local",
+            "Simulated",
+            "check_tasks",
+        ),
         "jobs": ("AttemptRecord", "Job", "JobRecord"),
         "plausible": ("far_outside",),
         "progress": ("Progress", "RunEvent", "RunReport", "Watcher"),

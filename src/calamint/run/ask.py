@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from calamint.checks import finite
-from calamint.decide import Decision, State, Suggestion, available_resources
+from calamint.decide import CanStart, Decision, State, Suggestion, anywhere, available_resources
 from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
@@ -31,6 +31,7 @@ class Request:
         confirm: Measure the recommended input where it was not measured, if something is missing.
         alive: Attempts (job, attempt) that are not lost, whatever their leases say.
         beyond: Book a job even if its resources are taken; it then has none.
+        can_start: Whether a job on some resources could be started now, if they are free.
     """
 
     resource: str | None = None
@@ -41,6 +42,7 @@ class Request:
     confirm: bool = False
     alive: Collection[tuple[int, int]] = ()
     beyond: bool = False
+    can_start: CanStart = anywhere
 
 
 def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Job | None:
@@ -56,7 +58,7 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
                 paused = {name for kind, name in replica.paused if kind == "resource"}
                 free = {each: 0 if each in paused else max(n, 1) for each, n in free.items()}
             competing = optimizer.competing(
-                free, request.resource, request.task, replica.paused_tasks
+                free, request.resource, request.task, replica.paused_tasks, request.can_start
             )
             job = _start_waiting(store, replica, request, free)
             if job is not None or not competing or not request.decide:
@@ -92,7 +94,9 @@ def _decide(
     """A decision, and what was free if tasks competed; None while a confirmation is under way."""
     optimizer = replica.optimizer
     paused = replica.paused_tasks
-    confirmation = optimizer.decide_confirmation(free, paused) if request.confirm else None
+    confirmation = None
+    if request.confirm:
+        confirmation = optimizer.decide_confirmation(free, paused, request.can_start)
     if confirmation == "wait":
         if replica.open:
             return None  # what is left of the budget is for it
@@ -116,7 +120,9 @@ def _start_waiting(
             continue
         if task in replica.paused_tasks:
             continue
-        place = available_resources(replica.problem.graph, task, free, request.resource)
+        place = available_resources(
+            replica.problem.graph, task, free, request.resource, request.can_start
+        )
         if place is None:
             continue
         place = _booked(replica, request, place)

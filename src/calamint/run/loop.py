@@ -3,6 +3,7 @@
 import logging
 import time
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
@@ -25,7 +26,7 @@ from calamint.run.patience import Patience
 from calamint.run.progress import Progress, RunReport, Stop, Watcher
 from calamint.run.replay import Replica
 from calamint.run.signals import heartbeats, interrupts
-from calamint.run.spool import folder_name, jobs_folder, remove_result
+from calamint.run.spool import folder_name, jobs_folder
 from calamint.run.starting import Starting
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class Loop:
                 if self.starting.forget(job):
                     self._give_up(job)
                 self.executor.stop(job)
+        for sentence in self.executor.messages():
+            self._say(sentence)
         self.patience.attempt(self._recommend)
         self.patience.attempt(self._look)
         self._unstored += self.executor.wait(_LOOK)
@@ -187,7 +190,7 @@ class Loop:
 
     def _leave_results(self) -> None:
         for result in self._unstored:
-            where = f"in {result.spooled}, for the next run" if result.spooled else "lost"
+            where = f"in {result.spooled.path}, for the next run" if result.spooled else "lost"
             self._say(f"The result of job {result.job.number} could not be stored; it is {where}.")
         self.stopped = "interrupted"
 
@@ -208,7 +211,22 @@ class Loop:
                 self._news = True
             except ResultError as refused:
                 LOG.info("a result of job %d was not taken: %s", job.number, refused)
-            remove_result(found.file)
+            self.executor.discard(found.file)
+        self._take_running()
+
+    def _take_running(self) -> None:
+        """Jobs of an earlier run that go on where they run."""
+        replica = self.study.replica()
+        attempts = [
+            replace(replica.attempt(*key), resources=resources)
+            for key, resources in replica.open.items()
+        ]
+        for job in self.executor.still_running(attempts):
+            if self.study.adopt(job, self.lease):
+                self.running[job] = time.monotonic()
+                self._say(f"Job {job.number} of an earlier run goes on.")
+            else:
+                self.executor.stop(job)
 
     # -- jobs --------------------------------------------------------------------------------------
 
@@ -238,7 +256,8 @@ class Loop:
                 reason = "bits"
             alive = {(job.number, job.attempt) for job in self.running}
             request = Request(
-                None, None, self.lease, self.budget.bits, reason is None, confirm, alive
+                *(None, None, self.lease, self.budget.bits, reason is None, confirm, alive),
+                can_start=self.executor.can_start,
             )
             try:
                 job = self.study.request(request)
@@ -250,7 +269,8 @@ class Loop:
             if job is None:
                 now = replica.lease_clock.now()
                 paused = any(moment > now for moment in list(replica.waiting.values()))
-                if reason is not None and not paused:
+                later = self.executor.is_elastic and bool(replica.waiting) and not self.running
+                if reason is not None and not paused and not later:
                     self.stopped = reason
                 elif not self.running and not self._waited and (replica.open or replica.paused):
                     self._waited = True
@@ -290,7 +310,7 @@ class Loop:
             self._ended(job, outcome)
         self.running.pop(job, None)
         if outcome.spooled is not None:
-            remove_result(outcome.spooled)
+            self.executor.discard(outcome.spooled)
 
     def _ended(self, job: Job, outcome: JobResult) -> None:
         error, cause, failure = outcome.error, outcome.cause, outcome.error
@@ -324,11 +344,11 @@ class Loop:
             self._done += 1
             self._job_seconds += outcome.seconds
             self._news = True
-        elif (
-            self._machine_row > self.study.settings.retries
-            and job.number in self.study.replica().held
-        ):
-            self._stop(f"job {job.number} is held, as this machine cannot run it: {error}.")
+        elif job.number in self.study.replica().held:
+            if self._machine_row > self.study.settings.retries:
+                self._stop(f"job {job.number} is held, as this machine cannot run it: {error}.")
+            else:
+                self._say(f"Job {job.number} is held until it is released: {error}.")
         if self.watch is not None:
             told = JobResult(job, outcome.values, failure, None, outcome.seconds, cause)
             self.patience.attempt(lambda: self.watch.ended(self._progress(), told))  # type: ignore[union-attr]

@@ -1,6 +1,5 @@
 """Where jobs keep their files: output, and results until they are stored."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,3 @@ def folder_name(study: "Study") -> str:
     """Of the folder for the files of a study's jobs; no two studies share it."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in study.name)
     return safe if safe == study.name else f"{safe}~{study.replica().study}"
-
-
-def remove_result(file: Path) -> None:
-    """A result that is stored, and its folder if nothing else is in it."""
-    with suppress(OSError):
-        file.unlink()
-        file.parent.rmdir()

@@ -8,11 +8,13 @@ from calamint.run.execute.base import (
     check_tasks,
     parse_tasks,
 )
+from calamint.run.execute.dask import Dask
 from calamint.run.execute.in_process import InProcess
 from calamint.run.execute.local import Local
 from calamint.run.execute.simulated import Simulated
 
 __all__ = [
+    "Dask",
     "Executor",
     "InProcess",
     "JobResult",

@@ -1,13 +1,14 @@
 """What runs jobs: the interface of executors, and what the tasks of a run do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from calamint.checks import did_you_mean
-from calamint.errors import ProblemError
+from calamint.checks import did_you_mean, finite
+from calamint.errors import ProblemError, TaskError
 from calamint.problem import Params
 from calamint.run.execute.command import Command, check_command
 from calamint.run.jobs import Cause, Job
@@ -15,6 +16,15 @@ from calamint.run.jobs import Cause, Job
 TaskFunction = Callable[[Params], Any]
 # What tasks do: functions of the parameters, or words of commands, by task or for the only one.
 Tasks = Mapping[str, TaskFunction | Sequence[str]] | TaskFunction | Sequence[str] | None
+
+
+@final
+@dataclass(frozen=True)
+class SpooledFile:
+    """A result in a file, and the place that the file is in, if that is not this machine."""
+
+    path: Path
+    place: str = ""
 
 
 @final
@@ -29,7 +39,7 @@ class JobResult:
         unloadable: Why its task cannot be started, at any input.
         seconds: How long it ran.
         cause: What kind of error it was; None if it was cancelled here.
-        spooled: A file with the result, to be removed when it is stored.
+        spooled: A file with the result, to be discarded when it is stored.
     """
 
     job: Job
@@ -38,7 +48,7 @@ class JobResult:
     unloadable: str | None = None
     seconds: float = 0.0
     cause: Cause | None = None
-    spooled: Path | None = None
+    spooled: SpooledFile | None = None
 
 
 @final
@@ -51,11 +61,17 @@ class SpooledResult:
     values: Any
     error: str | None
     cause: Cause | None
-    file: Path
+    file: SpooledFile
 
 
 class Executor(ABC):
-    """Starts jobs, and says when they end."""
+    """Starts jobs, and says when they end.
+
+    Attributes:
+        is_elastic: Whether it may be able to start more jobs later without any of its own ending.
+    """
+
+    is_elastic = False
 
     def prepare(
         self,
@@ -74,8 +90,26 @@ class Executor(ABC):
         """
         self.functions = functions
 
-    def spooled(self) -> "list[SpooledResult]":
+    def spooled(self) -> list[SpooledResult]:
         """Results of an earlier run that it did not live to store."""
+        return []
+
+    def still_running(self, jobs: Iterable[Job]) -> list[Job]:  # noqa: ARG002
+        """Which of these attempts of earlier runs go on: `wait` returns how they end, too."""
+        return []
+
+    def can_start(self, resources: tuple[str, ...]) -> bool:  # noqa: ARG002
+        """Whether a job on these resources could be started now."""
+        return True
+
+    def discard(self, spooled: SpooledFile) -> None:
+        """A result is stored: its file, and its folder if nothing else is in it, can go."""
+        with suppress(OSError):
+            spooled.path.unlink()
+            spooled.path.parent.rmdir()
+
+    def messages(self) -> list[str]:
+        """What people should read, since this was last called."""
         return []
 
     @abstractmethod
@@ -96,6 +130,49 @@ class Executor(ABC):
 
     def close(self) -> None:  # noqa: B027 - not all have something to close
         """End all jobs."""
+
+
+def check_timeout(
+    timeout: float | Mapping[str, float] | None, tasks: Collection[str] | None = None
+) -> float | Mapping[str, float] | None:
+    """A time limit of jobs, or limits by task, if it can be one."""
+    for value in timeout.values() if isinstance(timeout, Mapping) else [timeout]:
+        number = finite(value)
+        if value is not None and (number is None or number <= 0):
+            raise ProblemError(f"timeout is {timeout!r}: write a positive number of seconds.")
+    for task in timeout if isinstance(timeout, Mapping) else ():
+        if tasks is not None and task not in tasks:
+            raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), tasks)}")
+    return timeout
+
+
+def timeout_of(timeout: float | Mapping[str, float] | None, task: str) -> float | None:
+    """The time limit of a task."""
+    return timeout.get(task) if isinstance(timeout, Mapping) else timeout
+
+
+def check_folder(folder: object) -> Path | None:
+    """A folder, if that is what is given."""
+    if folder is not None and not isinstance(folder, str | Path):
+        raise ProblemError(f"folder is {folder!r}: write a path.")
+    return None if folder is None else Path(folder)
+
+
+def pickled(functions: Mapping[str, TaskFunction | Command]) -> dict[str, bytes | Command]:
+    """What each task does, as another process can take it."""
+    import cloudpickle
+
+    found: dict[str, bytes | Command] = {}
+    for task, function in functions.items():
+        try:
+            found[task] = function if isinstance(function, Command) else cloudpickle.dumps(function)
+        except Exception as error:
+            raise TaskError(
+                f"task {task!r} cannot be pickled for another process"
+                f" ({type(error).__name__}: {error}): write a function that holds no open files,"
+                " locks or connections."
+            ) from error
+    return found
 
 
 def check_tasks(problem_tasks: Mapping[str, Any], given: object) -> None:

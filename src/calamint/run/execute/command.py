@@ -37,7 +37,10 @@ def check_command(task: str, command: Command) -> None:
             )
 
 
-def command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
+def command_payload(
+    command: Command, job: Job, folder: Path, working_folder: Path
+) -> dict[str, Any]:
+    """What a worker process needs to run a command, whose files are in `folder`."""
     answer = folder / "result.json"
     environment = {
         "CALAMINT_PARAMS": json.dumps(job.params),
@@ -50,7 +53,7 @@ def command_payload(command: Command, job: Job, folder: Path) -> dict[str, Any]:
     }
     return {
         "argv": list(command.argv),
-        "folder": str(Path.cwd()),
+        "folder": str(working_folder),
         "answer": str(answer),
         "environment": environment,
     }

@@ -1,23 +1,27 @@
 """Run jobs on this machine, in processes of their own."""
 
-import itertools
-import json
-import queue
 import shutil
-import sys
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
-from calamint.checks import did_you_mean, finite
-from calamint.errors import ProblemError, StorageError, TaskError
-from calamint.run.execute.base import Executor, JobResult, SpooledResult, TaskFunction
-from calamint.run.execute.command import Command, check_command, command_payload
-from calamint.run.execute.pool import TERMINATION_SECONDS, WorkerPool
-from calamint.run.execute.process import JobProcess
+from calamint.checks import check_integer
+from calamint.errors import ProblemError, StorageError
+from calamint.run.execute.base import (
+    Executor,
+    JobResult,
+    SpooledResult,
+    TaskFunction,
+    check_folder,
+    check_timeout,
+    pickled,
+    timeout_of,
+)
+from calamint.run.execute.command import Command, check_command
+from calamint.run.execute.machine import Machine
 from calamint.run.jobs import Job
 
 
@@ -30,10 +34,13 @@ class Local(Executor):
     Args:
         timeout: The time limit of a job in seconds, or a dict of limits by task; None for no limit.
         folder: Where the output of jobs is kept, in a folder for each; by default next to the
-            SQLite file, or a temporary folder for a study in memory.
+            SQLite file, in `calamint.jobs` if the storage is a server, or a temporary folder for a
+            study in memory.
         reuse: Keep a process for the next job, so that modules and data that a function loads are
             loaded once. A process in which a job left threads or processes behind is not kept.
             With False, every job has a new process; programs always do.
+        resources: What this machine offers, such as {"gpu": 1}: only jobs that run on these
+            resources, and so many at a time; by default all of the problem.
     """
 
     def __init__(
@@ -41,16 +48,16 @@ class Local(Executor):
         timeout: float | Mapping[str, float] | None = None,
         folder: str | Path | None = None,
         reuse: bool = True,
+        resources: Mapping[str, int] | None = None,
     ) -> None:
-        for value in timeout.values() if isinstance(timeout, Mapping) else [timeout]:
-            number = finite(value)
-            if value is not None and (number is None or number <= 0):
-                raise ProblemError(f"timeout is {timeout!r}: write a positive number of seconds.")
-        if folder is not None and not isinstance(folder, str | Path):
-            raise ProblemError(f"folder is {folder!r}: write a path.")
         if not isinstance(reuse, bool):
             raise ProblemError(f"reuse is {reuse!r}: write True or False.")
-        self.timeout, self._folder, self.reuse = timeout, folder, reuse
+        if resources is not None and not isinstance(resources, Mapping):
+            raise ProblemError(f"resources is {resources!r}: write numbers by name.")
+        for name, count in (resources or {}).items():
+            check_integer(count, f"resources[{name!r}]", 1)
+        self.timeout, self._folder = check_timeout(timeout), check_folder(folder)
+        self.reuse, self.resources = reuse, resources
 
     def prepare(
         self,
@@ -59,115 +66,48 @@ class Local(Executor):
         name: str,
         study: str,
     ) -> None:
-        import cloudpickle
-
         super().prepare(functions, folder, name, study)
-        # Results of an earlier run must not reach this one.
-        self._finished: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
-        self._running: dict[tuple[int, int], JobProcess] = {}
-        self._pool = WorkerPool()
-        for task in self.timeout if isinstance(self.timeout, Mapping) else ():
-            if task not in functions:
-                raise ProblemError(f"timeout has {task!r}: {did_you_mean(str(task), functions)}")
-        self._pickled: dict[str, bytes] = {}
+        check_timeout(self.timeout, functions)
         for task, function in functions.items():
             if isinstance(function, Command):
                 check_command(task, function)
-                continue
-            try:
-                self._pickled[task] = cloudpickle.dumps(function)
-            except Exception as error:
-                raise TaskError(
-                    f"task {task!r} cannot be pickled for another process"
-                    f" ({type(error).__name__}: {error}): write a function that holds no open"
-                    " files, locks or connections."
-                ) from error
+        self._work = pickled(functions)
         output_folder = self._folder or folder or self._temporary_folder()
         self.study_folder = Path(output_folder).absolute() / name
-        self._study = study
+        # Results of an earlier run must not reach this one.
+        self._machine = Machine(self.study_folder, study, self.reuse)
+        self._used: Counter[str] = Counter()
         for each in (self.study_folder.parent, self.study_folder):
             if each.is_symlink() and self._folder is None:
                 raise StorageError(
                     f"the folder {each} is a link, which is not followed: remove it."
                 )
 
-    def _temporary_folder(self) -> str:
+    def _temporary_folder(self) -> Path:
         """For studies in memory, whose output is of no use without them."""
         folder = tempfile.mkdtemp(prefix="calamint-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return folder
+        return Path(folder)
+
+    def can_start(self, resources: tuple[str, ...]) -> bool:
+        offered = self.resources
+        return offered is None or all(self._used[name] < offered.get(name, 0) for name in resources)
 
     def start(self, job: Job) -> None:
-        timeout = self.timeout.get(job.task) if isinstance(self.timeout, Mapping) else self.timeout
-        folder = self._fresh_folder(job)
-        payload: dict[str, Any] = {
-            "path": sys.path,
-            "params": job.params,
-            "result": str(folder / f"result-{self._study}-{job.number}-{job.attempt}.json"),
-        }
-        function = self.functions[job.task]
-        pool = None
-        if isinstance(function, Command):
-            payload |= command_payload(function, job, folder)
-        else:
-            payload["function"] = self._pickled[job.task]
-            pool = self._pool if self.reuse else None
-        try:
-            process = JobProcess(job, payload, folder, timeout, self._finished, pool)
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        self._running[job.number, job.attempt] = process
-
-    def _fresh_folder(self, job: Job) -> Path:
-        """A new folder that nobody else can read; one may be there from a deleted database."""
-        for each in (self.study_folder.parent, self.study_folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for again in itertools.count(1):
-            name = f"job-{job.number}-{job.attempt}{f'~{again}' if again > 1 else ''}"
-            folder = self.study_folder / name
-            try:
-                folder.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            return folder
-        raise AssertionError
+        self._machine.start(job, self._work[job.task], timeout_of(self.timeout, job.task))
+        self._used.update(job.resources)
 
     def spooled(self) -> list[SpooledResult]:
-        found = []
-        for file in sorted(self.study_folder.glob(f"job-*/result-{self._study}-*-*.json")):
-            number, attempt = file.stem.split("-")[-2:]
-            if (int(number), int(attempt)) in self._running:
-                continue
-            if file.is_symlink() or file.parent.is_symlink():
-                continue  # not followed
-            with suppress(OSError, ValueError):  # a torn one is no result
-                said = json.loads(file.read_text())
-                # A task that could not be loaded says nothing about its input.
-                if "values" in said or "error" in said:
-                    values, error, cause = map(said.get, ("values", "error", "cause"))
-                    which = int(number), int(attempt)
-                    found.append(SpooledResult(*which, values, error, cause, file))
-        return found
+        return self._machine.spooled()
 
     def wait(self, seconds: float) -> list[JobResult]:
-        ended = []
-        with suppress(queue.Empty):
-            ended.append(self._finished.get(timeout=max(seconds, 0.0)))
-            while True:
-                ended.append(self._finished.get_nowait())
+        ended = self._machine.wait(seconds)
         for result in ended:
-            self._running.pop((result.job.number, result.job.attempt), None)
+            self._used.subtract(result.job.resources)
         return ended
 
     def stop(self, job: Job) -> None:
-        process = self._running.get((job.number, job.attempt))
-        if process is not None:
-            process.stop("it was cancelled")
+        self._machine.stop(job.number, job.attempt)
 
     def close(self) -> None:
-        for process in self._running.values():
-            process.stop("it was cancelled")
-        for process in self._running.values():
-            process.thread.join(timeout=2 * TERMINATION_SECONDS)  # asked to end, then killed
-        self._pool.close()
+        self._machine.close()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from calamint.run.execute.base import JobResult
+from calamint.run.execute.base import JobResult, SpooledFile
 from calamint.run.execute.pool import TERMINATION_SECONDS, WorkerPool, WorkerProcess
 from calamint.run.execute.worker import descendants, kill, kill_marked
 from calamint.run.jobs import Job
@@ -200,7 +200,7 @@ class JobProcess:
             result.get("unloadable"),
             result.get("seconds", seconds),
             result.get("cause"),
-            self.result if self.result.exists() else None,
+            SpooledFile(self.result) if self.result.exists() else None,
         )
 
     def _read_file(self) -> dict[str, Any] | None:

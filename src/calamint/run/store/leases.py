@@ -24,6 +24,18 @@ def renew(
     return [key for key in attempts if key not in open_attempts]
 
 
+def adopt(
+    rows: Rows, connection: Connection, attempt: tuple[int, int], owner: str, lease: float
+) -> bool:
+    """Give an attempt (job, attempt) that goes on to another owner; False if it is not open any
+    more, or another attempt has ended its job."""
+    for row in rows.open_attempts(connection):
+        if (row.job, row.number) == attempt and row.job_state == "running":
+            rows.renew(connection, row.id, lease, owner)
+            return True
+    return False
+
+
 def expired_attempts(
     rows: Rows, connection: Connection, but: Collection[tuple[int, int]]
 ) -> list[Row[Any]]:

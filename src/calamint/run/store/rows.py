@@ -105,13 +105,17 @@ class Rows:
             )
         )
 
-    def renew(self, connection: Connection, attempt: int, lease: float) -> None:
+    def renew(
+        self, connection: Connection, attempt: int, lease: float, owner: str | None = None
+    ) -> None:
+        """owner: who has it from now on, if that is another one"""
         renewed = _UPDATE_ATTEMPT.values(
             heartbeat=self.now(),
             lease=lease,
             lease_until=self.clock.now() + lease,
             boot=self.clock.boot,
             renewals=_ATTEMPTS.renewals + 1,
+            **({} if owner is None else {"owner": owner}),
         )
         connection.execute(renewed, {"attempt": attempt})
 

@@ -32,7 +32,7 @@ from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
 from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
-from calamint.run.store.leases import expired_attempts, renew
+from calamint.run.store.leases import adopt, expired_attempts, renew
 from calamint.run.store.liveness import LeaseClock
 from calamint.run.store.problem_changes import ProblemChanges
 from calamint.run.store.retries import retried
@@ -298,6 +298,12 @@ class Store:
         """Renew the leases of attempts (job, attempt); returns those that are not open any more."""
         with self.database.write(self.study) as connection:
             return renew(self._rows, connection, held, lease)
+
+    @retried
+    def adopt(self, number: int, attempt: int, owner: str, lease: float) -> bool:
+        """An attempt goes on, and another owner listens to it; False if it is not open any more."""
+        with self.database.write(self.study) as connection:
+            return adopt(self._rows, connection, (number, attempt), owner, lease)
 
     @retried
     def reap(self, but: Collection[tuple[int, int]] = ()) -> int:

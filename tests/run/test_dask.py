@@ -1,0 +1,326 @@
+"""Jobs on a real Dask cluster: workers that offer different resources, and what becomes of jobs if
+workers, the scheduler or the run itself are killed."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+import pytest
+from tests.run.cases import SQUARE, check_books, decoupled, quick, values_of
+from tests.run.clusters import Cluster
+from tests.run.test_kill import Log, forked
+
+import calamint as cm
+
+ONE = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f")}, resources={"here": 3})
+
+
+class Noted:
+    """A function that writes down when it begins and ends, and on which resources."""
+
+    def __init__(self, task, log, seconds=0.1):
+        self.task, self.log, self.seconds = task, str(log.path), seconds
+
+    def _write(self, kind, params):
+        line = f"{kind} {params['x']!r} {time.time()!r}\n"
+        log = os.open(self.log, os.O_WRONLY | os.O_APPEND)
+        os.write(log, line.encode())
+        os.close(log)
+
+    def __call__(self, params):
+        self._write(f"begin-{self.task}", params)
+        time.sleep(self.seconds)
+        self._write(f"end-{self.task}", params)
+        return values_of(self.task, params)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = Cluster(tmp_path / "cluster")
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def trio(cluster):
+    """Three workers that offer different resources."""
+    for offers in ("office=1", "hall=1", "hall=1"):
+        cluster.start_worker(offers)
+    cluster.wait_for_workers(3)
+    return cluster
+
+
+def most_at_once(log, tasks):
+    """Of jobs of some tasks, by what they wrote."""
+    running = most = 0
+    for kind, *_ in log.lines():
+        word, _, task = kind.partition("-")
+        if task in tasks:
+            running += 1 if word == "begin" else -1
+            most = max(most, running)
+    return most
+
+
+def test_a_decoupled_study_on_workers_with_different_resources(trio, tmp_path):
+    log = Log(tmp_path / "log")
+    study = cm.Study(decoupled(), f"sqlite:///{tmp_path / 'a.db'}", seed=0, initial=2)
+    tasks = {task: Noted(task, log) for task in study.problem.tasks}
+    report = study.run(tasks, evaluations=24, executor=cm.Dask(trio.address))
+    assert (report.evaluations, report.failed) == (24, 0)
+    assert study.recommend().probability > 0.5
+    check_books(tmp_path / "a.db")
+    # 'price' needs the office; 'weigh' may use it, too: three places in all.
+    assert most_at_once(log, ("price",)) == 1
+    assert most_at_once(log, ("price", "weigh")) <= 3
+    resources = {job.resources for job in study.jobs}
+    assert ("office",) in resources
+    assert ("hall",) in resources
+
+
+def test_nothing_queues_inside_dask(cluster, tmp_path):
+    """The problem has room for three, the cluster for one; then for another."""
+    cluster.start_worker("here=1", 4)
+    cluster.wait_for_workers(1)
+    log = Log(tmp_path / "log")
+    study, running = quick(ONE), []
+
+    def on(event):
+        if event.kind == "ended":
+            running.append(len(event.progress.running))
+            if len(running) == 4:
+                cluster.start_worker("here=1", 4)
+                cluster.wait_for_workers(2)
+
+    study.run(Noted("price", log), evaluations=16, executor=cm.Dask(cluster.address), on=on)
+    assert max(running[:4]) == 1
+    assert max(running) == 2
+    assert most_at_once(log, ("price",)) == 2
+
+
+def test_workers_that_declare_nothing_take_a_job_for_each_thread(cluster, tmp_path):
+    cluster.start_worker("", 2)
+    cluster.wait_for_workers(1)
+    log = Log(tmp_path / "log")
+    quick(ONE).run(Noted("price", log, 0.3), evaluations=6, executor=cm.Dask(cluster.address))
+    assert most_at_once(log, ("price",)) == 2
+
+
+def moody(params):
+    """What happens depends on x."""
+    x = params["x"]
+    print("x is", x, flush=True)
+    if x < 0.2:
+        os._exit(7)
+    if x < 0.4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if x < 0.6:
+        raise ValueError("x is in the middle")
+    if x < 0.8:
+        time.sleep(3600)
+    return {"f": x}
+
+
+def test_causes_outputs_and_time_outs_are_those_of_local_processes(trio, tmp_path):
+    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 2})
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}")
+    for x in (0.1, 0.3, 0.5, 0.7, 0.9):
+        study.enqueue("run", {"x": x, "y": 0.5})
+    report = study.run(moody, evaluations=5, executor=cm.Dask(trio.address, timeout=1.0))
+    assert report.failed == 4
+    causes = [(job.state, job.cause) for job in study.jobs]
+    crashed = ("failed", "crashed")
+    assert causes == [crashed, crashed, crashed, ("failed", "timeout"), ("done", None)]
+    reasons = [job.reason for job in study.jobs]
+    assert "exit code 7" in reasons[0]
+    assert "SIGKILL" in reasons[1]
+    assert "ValueError: x is in the middle" in reasons[2]
+    assert "longer than 1 s" in reasons[3]
+    folder = tmp_path / "a.db.jobs" / "study"
+    assert (folder / "job-4-1" / "stdout.txt").read_text() == "x is 0.9\n"
+    assert "ValueError" in (folder / "job-2-1" / "stderr.txt").read_text()
+    assert not list(folder.rglob("result-*"))  # all are stored
+
+
+def test_commands(trio, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(
+        "import json, os, sys\n"
+        "params = json.load(sys.stdin)\n"
+        "print(os.environ['CALAMINT_RESOURCES'], os.getcwd(), file=sys.stderr)\n"
+        "print(json.dumps({'f': [params['x'], 0.1]}))\n"
+    )
+    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 2})
+    study = quick(problem, "sqlite:///a.db")
+    executor = cm.Dask(trio.address)
+    study.run({"run": [sys.executable, "program.py"]}, evaluations=2, executor=executor)
+    assert all(record.sem == {"f": pytest.approx(0.1)} for record in study.history)
+    said = (tmp_path / "a.db.jobs" / "study" / "job-0-1" / "stderr.txt").read_text()
+    assert said == f"hall {tmp_path}\n"
+    with pytest.raises(cm.TaskError, match="no-such-program"):
+        study.run({"run": ["no-such-program"]}, evaluations=4, executor=cm.Dask(trio.address))
+
+
+def test_clusters_of_dask_and_clients_can_be_given(tmp_path):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        for given in (local, client):
+            study = quick(ONE)
+            report = study.run(lambda params: params["x"], evaluations=3, executor=cm.Dask(given))
+            assert report.evaluations == 3
+        assert client.status == "running"  # it is not ours to close
+
+
+def test_what_is_no_cluster_gets_a_sentence():
+    with pytest.raises(cm.ProblemError, match="cluster is 3: write the address"):
+        cm.Dask(3)
+    with pytest.raises(cm.TaskError, match="cannot be reached"):
+        quick(ONE).run(lambda params: 1.0, evaluations=1, executor=cm.Dask("tcp://127.0.0.1:9"))
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def run_on(address, path, log, evaluations, seconds):
+    study = quick(decoupled(), f"sqlite:///{path}", pause=0.01, retries=1000)
+    tasks = {task: Noted(task, log, seconds) for task in study.problem.tasks}
+    executor = cm.Dask(address)
+    report = study.run(tasks, evaluations=evaluations, executor=executor)
+    assert (report.stopped, report.failed) == ("evaluations", 0)
+
+
+def test_a_run_that_is_killed_finds_what_went_on_meanwhile(trio, tmp_path):
+    """One job ends after the run is gone, another still goes on: neither runs again."""
+    path, log = tmp_path / "a.db", Log(tmp_path / "log")
+    pid = forked(run_on, trio.address, path, log, 3, 4.0)
+    until = time.monotonic() + 30
+    while len(log.lines()) < 3 and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    time.sleep(1.0)
+    messages = []
+    study = quick(decoupled(), f"sqlite:///{path}", pause=0.01, retries=1000)
+    assert [job.state for job in study.jobs] == ["running"] * 3
+    tasks = {task: Noted(task, log, 4.0) for task in study.problem.tasks}
+
+    def on(event):
+        if event.kind == "message":
+            messages.append(event.message)
+
+    study.run(tasks, evaluations=3, executor=cm.Dask(trio.address), on=on)
+    assert [(job.state, job.attempts) for job in study.jobs] == [("done", 1)] * 3
+    assert sum("goes on" in each for each in messages) == 3
+    assert len([kind for kind, *_ in log.lines() if kind.startswith("begin")]) == 3
+    # And those that have ended.
+    pid = forked(run_on, trio.address, path, log, 6, 1.0)
+    while len(log.lines()) < 9:
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    time.sleep(2.0)
+    study.run(tasks, evaluations=6, executor=cm.Dask(trio.address), on=on)
+    assert [(job.state, job.attempts) for job in study.jobs] == [("done", 1)] * 6
+    check_books(path)
+
+
+def test_a_worker_that_is_killed_loses_its_job_only(trio, tmp_path):
+    path, log = tmp_path / "a.db", Log(tmp_path / "log")
+    study = quick(decoupled(), f"sqlite:///{path}", pause=0.01)
+    tasks = {task: Noted(task, log, 0.5) for task in study.problem.tasks}
+    killed = []
+
+    def on(event):
+        if event.kind == "started" and event.job.resources == ("office",) and not killed:
+            time.sleep(0.2)
+            trio.kill(trio.workers[0])
+            killed.append(event.job.number)
+            trio.start_worker("office=1")
+
+    report = study.run(tasks, evaluations=9, executor=cm.Dask(trio.address), on=on)
+    assert (report.evaluations, report.failed) == (9, 0)
+    lost = [row for row in study.attempts(running=False) if row.outcome == "lost"]
+    assert [row.job for row in lost] == killed
+    assert study.jobs[killed[0]].attempts == 2
+    check_books(path)
+
+
+def test_a_job_longer_than_the_wall_time_is_held_with_a_sentence(cluster, tmp_path):
+    cluster.start_worker("here=1", 1, "--lifetime", "4s", "--nanny", "--lifetime-restart")
+    cluster.wait_for_workers(1)
+    study, messages = quick(ONE, pause=0.01, retries=1), []
+
+    def on(event):
+        if event.kind == "message":
+            messages.append(event.message)
+            if "held" in event.message:
+                study.stop()
+
+    def slow(params):
+        time.sleep(60)
+
+    study.run(slow, evaluations=1, executor=cm.Dask(cluster.address), on=on)
+    (job,) = study.jobs
+    assert (job.state, job.cause, job.attempts) == ("held", "lost", 2)
+    assert "its worker reached its wall-time of 4 s" in job.reason
+    assert any("held" in each and "wall-time" in each for each in messages)
+
+
+@pytest.mark.parametrize("faults", [9, pytest.param(90, marks=pytest.mark.slow)])
+def test_workers_schedulers_and_runs_are_killed_at_random(tmp_path, faults, capsys):
+    rng, each = random.Random(faults), 30
+    counts, studies, finished = dict.fromkeys(("worker", "scheduler", "run"), 0), 0, False
+    cluster = Cluster(tmp_path / "cluster")
+    offers = ("office=1", "hall=1", "hall=1")
+    with contextlib.closing(cluster):
+        workers = [cluster.start_worker(each) for each in offers]
+        pid = None
+        while not (finished and sum(counts.values()) >= faults):
+            if pid is None:
+                studies += 1
+                path, log = tmp_path / f"{studies}.db", Log(tmp_path / f"{studies}.log")
+                pid, finished = forked(run_on, cluster.address, path, log, each, 0.2), False
+            time.sleep(rng.uniform(0.3, 2.0))
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                assert status == 0
+                check_all(path, log, each)
+                pid, finished = None, True
+                continue
+            for index, worker in enumerate(workers):
+                if worker.poll() is not None:  # it ends with its scheduler
+                    workers[index] = cluster.start_worker(offers[index])
+            if sum(counts.values()) >= faults:
+                continue
+            kind = min(counts, key=lambda kind: (counts[kind], rng.random()))
+            if kind == "worker":
+                cluster.kill(rng.choice(workers))
+            elif kind == "scheduler":
+                cluster.kill(cluster.scheduler)
+                cluster.start_scheduler()
+            else:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                pid = forked(run_on, cluster.address, path, log, each, 0.2)
+            counts[kind] += 1
+    with capsys.disabled():
+        said = ", ".join(f"{count} {kind}s" for kind, count in counts.items())
+        print(f"\n{said} killed in {studies} studies: nothing lost")
+
+
+def check_all(path, log, evaluations):
+    found = check_books(path)
+    assert [row["state"] for row in found["jobs"]] == ["done"] * evaluations
+    assert {row["cause"] for row in found["attempts"]} <= {None, "lost", "infrastructure"}
+    measured = [json.loads(row["params"])["x"] for row in found["measurements"]]
+    assert len(measured) == len(set(measured)) == evaluations
+    assert set(measured) <= {float(x) for kind, x, _ in log.lines() if kind.startswith("end")}
