@@ -321,6 +321,9 @@ def check_all(path, log, evaluations):
     found = check_books(path)
     assert [row["state"] for row in found["jobs"]] == ["done"] * evaluations
     assert {row["cause"] for row in found["attempts"]} <= {None, "lost", "infrastructure"}
-    measured = [json.loads(row["params"])["x"] for row in found["measurements"]]
+    ends = {"f": "end-price", "c": "end-weigh"}
+    measured = [
+        (ends[row["function"]], json.loads(row["params"])["x"]) for row in found["measurements"]
+    ]
     assert len(measured) == len(set(measured)) == evaluations
-    assert set(measured) <= {float(x) for kind, x, _ in log.lines() if kind.startswith("end")}
+    assert set(measured) <= {(kind, float(x)) for kind, x, _ in log.lines()}

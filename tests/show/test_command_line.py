@@ -34,10 +34,12 @@ def environment():
     return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
-def followed(page, folder):
+def followed(page, folder, replaced=()):
     """What the commands of a page print. Files are blocks that begin with their name; commands run
-    in order, in one folder."""
+    in order, in one folder; words of the page are replaced by others."""
     text = (ROOT / "docs" / page).read_text()
+    for word, other in dict(replaced).items():
+        text = text.replace(word, other)
     for block in re.findall(r"```(?:toml|py)\n# (\S+)\n(.*?)```", text, flags=re.DOTALL):
         (folder / block[0]).write_text(block[1])
     shown = ""

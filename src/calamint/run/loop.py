@@ -77,7 +77,8 @@ class Loop:
         if executor is not None and not isinstance(executor, Executor):
             raise ProblemError(f"executor is {executor!r}: write cm.Local(...).")
         self.executor = executor if executor is not None else Local()
-        self.functions = parse_tasks(study.problem.tasks, tasks)
+        graph = study.problem.graph
+        self.functions = parse_tasks(graph.tasks, tasks, self.executor.could_start)
         uid = study.replica().uid
         self.executor.prepare(self.functions, jobs_folder(study), folder_name(study), uid)
         self.starting = Starting(self.executor, self._started, self._say)

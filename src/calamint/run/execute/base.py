@@ -9,7 +9,7 @@ from typing import Any, final
 
 from calamint.checks import did_you_mean, finite
 from calamint.errors import ProblemError, TaskError
-from calamint.problem import Params
+from calamint.problem import Params, Task
 from calamint.run.execute.command import Command, check_command
 from calamint.run.jobs import Cause, Job
 
@@ -102,6 +102,10 @@ class Executor(ABC):
         """Whether a job on these resources could be started now."""
         return True
 
+    def could_start(self, resources: tuple[str, ...]) -> bool:  # noqa: ARG002
+        """Whether a job on these resources could ever be started."""
+        return True
+
     def discard(self, spooled: SpooledFile) -> None:
         """A result is stored: its file, and its folder if nothing else is in it, can go."""
         with suppress(OSError):
@@ -175,7 +179,7 @@ def pickled(functions: Mapping[str, TaskFunction | Command]) -> dict[str, bytes 
     return found
 
 
-def check_tasks(problem_tasks: Mapping[str, Any], given: object) -> None:
+def check_tasks(problem_tasks: Mapping[str, Task], given: object) -> None:
     """Refuse tasks that say nothing, and programs that are not there."""
     for name, function in parse_tasks(problem_tasks, given).items():
         if isinstance(function, Command):
@@ -183,9 +187,12 @@ def check_tasks(problem_tasks: Mapping[str, Any], given: object) -> None:
 
 
 def parse_tasks(
-    problem_tasks: Mapping[str, Any], given: object
+    problem_tasks: Mapping[str, Task],
+    given: object,
+    could_start: Callable[[tuple[str, ...]], bool] = lambda _: True,
 ) -> dict[str, TaskFunction | Command]:
-    """What each task does: a function, a list of words, or the command of its spec."""
+    """What each task does that could be started: a function, a list of words, or the command of its
+    spec."""
     if given is None:
         given = {}
     if callable(given) or isinstance(given, list | tuple):
@@ -200,6 +207,8 @@ def parse_tasks(
             raise ProblemError(f"tasks has {name!r}: {did_you_mean(str(name), problem_tasks)}")
     functions: dict[str, TaskFunction | Command] = {}
     for name, task in problem_tasks.items():
+        if not any(could_start(resources) for resources in task.runs_on or ()):
+            continue
         function = given.get(name, task.command)
         if callable(function):
             functions[name] = function
@@ -210,4 +219,6 @@ def parse_tasks(
                 f"tasks[{name!r}] is {function!r}: write a function of the parameters, or a command"
                 " such as ['python', 'train.py']."
             )
+    if not functions:
+        raise ProblemError("no task runs on the resources that are offered here alone.")
     return functions

@@ -89,6 +89,9 @@ class Local(Executor):
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
+    def could_start(self, resources: tuple[str, ...]) -> bool:
+        return self.resources is None or self.resources.keys() >= set(resources)
+
     def can_start(self, resources: tuple[str, ...]) -> bool:
         offered = self.resources
         return offered is None or all(self._used[name] < offered.get(name, 0) for name in resources)

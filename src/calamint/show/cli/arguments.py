@@ -2,12 +2,13 @@
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from calamint import problem, run
+from calamint.checks import did_you_mean
 from calamint.decide import read_settings
 from calamint.errors import ProblemError
 
@@ -83,6 +84,24 @@ def read_pairs(words: Sequence[str]) -> dict[str, str]:
             raise ProblemError(f"{word!r} is not name=value: write such as error=0.07.")
         pairs[key] = value
     return pairs
+
+
+def read_counts(words: Sequence[str]) -> dict[str, int]:
+    """Numbers of jobs by resource: gpu is gpu=1."""
+    counts = {}
+    for key, text in read_pairs([word if "=" in word else f"{word}=1" for word in words]).items():
+        if not text.isdigit() or int(text) < 1:
+            raise ProblemError(f"{key}={text}: write how many jobs at a time, such as {key}=1.")
+        counts[key] = int(text)
+    return counts
+
+
+def check_offered(study: "run.StudyView", offered: Mapping[str, int]) -> None:
+    """Refuse resources that a study does not have."""
+    known = study.problem.resources
+    for name in offered:
+        if name not in known:
+            raise ProblemError(f"resource is {name!r}: {did_you_mean(name, known)}")
 
 
 def read_values(words: Sequence[str]) -> dict[str, Any]:

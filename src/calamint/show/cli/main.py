@@ -8,6 +8,7 @@ from calamint.errors import CalamintError, StorageError
 from calamint.show.cli import (
     ask_tell,
     change,
+    cluster,
     copy,
     correct,
     doctor,
@@ -16,13 +17,17 @@ from calamint.show.cli import (
     recommend,
     run,
     status,
+    worker,
 )
 from calamint.show.cli.app import FAILED, STORAGE, app
 
 # Importing them adds their commands.
-COMMANDS = (run, status, ask_tell, correct, change, recommend, plot, export_import, copy, doctor)
+COMMANDS = (
+    *(run, worker, cluster, status, ask_tell, correct, change),
+    *(recommend, plot, export_import, copy, doctor),
+)
 _ORDER = (
-    *("init", "run", "status", "recommend", "plot", "report"),
+    *("init", "run", "worker", "cluster", "status", "recommend", "plot", "report"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
     *("change", "changes", "pause", "resume"),

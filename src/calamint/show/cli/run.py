@@ -128,6 +128,10 @@ def run(
         str | None,
         typer.Option(help="Functions that run the tasks: module:name or file.py:name of a dict."),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Run jobs on the cluster of this Dask scheduler: tcp://host:8786."),
+    ] = None,
     keep_going: Annotated[
         bool,
         typer.Option("--keep-going", help="Go on if a task crashes in the same way everywhere."),
@@ -152,7 +156,7 @@ def run(
             cost,
             bits,
             default_confirmations(study.problem, evaluations) if confirm is None else confirm,
-            running.Local(timeout),
+            running.Local(timeout) if dask is None else running.Dask(dask, timeout),
             live,
             keep_going=keep_going,
         )
