@@ -457,6 +457,7 @@ def test_a_conflict_is_decided_again(storage, study, monkeypatch):
         return answer
 
     monkeypatch.setattr(optimizer, "decide", slow)
+    monkeypatch.setattr(optimizer, "needs_model", lambda competing: True)  # others can book
     job = study.ask()
     assert taken[0].number == 0
     assert job.number == 1

@@ -19,6 +19,7 @@ from calamint.decide.design import design_point, initial_task
 from calamint.decide.failures import ModelledProblem, SuccessProbability, add_success_constraints
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
+from calamint.decide.pending import Novelty, Pending, is_recent, others
 from calamint.decide.records import Decision, DecisionKind, Suggestion, near_points
 from calamint.decide.repeat import repeat_due
 from calamint.decide.select import COARSE, FINE, BestJob, Competitor, Effort, maximise
@@ -143,6 +144,16 @@ def decide(
     return state, replace(model_free("fallback", task, point), warnings=warnings)
 
 
+def needs_model(
+    problem: Problem, settings: Settings, observations: Observations, competing: Sequence[str]
+) -> bool:
+    """Whether `decide` has to fit a model, which may take long."""
+    if not settings.acquisition.uses_model or observations.next_retry(competing) is not None:
+        return False
+    initial = settings.initial_for(problem)
+    return initial_task(problem, observations, competing, initial) is None
+
+
 def _model_free_selection(
     problem: Problem,
     observations: Observations,
@@ -214,9 +225,11 @@ def _repetition(context: _Context, surrogate: Surrogate) -> Selection | None:
 
 def _select_by_partial_update(context: _Context, last: Update) -> tuple[State, Selection]:
     stopwatch = Stopwatch(context.clock)
-    update = partial_update(
-        context.modelled, context.settings, last, context.observations, context.rng, stopwatch
-    )
+    update = last
+    if not is_recent(last, context.observations):
+        update = partial_update(
+            context.modelled, context.settings, last, context.observations, context.rng, stopwatch
+        )
     near = update.incumbent.point[None]
     selection = _select(context, update, near, COARSE, stopwatch, "partial")
     return replace(context.state, update=update), selection
@@ -232,12 +245,13 @@ def _select(
 ) -> Selection:
     """The best job of all competing tasks, with the best score of each task."""
     problem, acq_function = context.modelled.problem, update.acq_function
+    pending = others(problem, context.observations, update)
     competitors = [
         Competitor(
             task,
             _contribution_weights(context, task),
             update.costs[task],
-            _success_probability(context, update, task),
+            _shares(context, update, task, pending),
         )
         for task in context.competing
     ]
@@ -266,10 +280,16 @@ def _contribution_weights(context: _Context, task: str) -> Array:
     return np.array([float(name in problem.tasks[task].measures) for name in problem.functions])
 
 
-def _success_probability(context: _Context, update: Update, task: str) -> SuccessProbability | None:
-    """Of a task that has failed before."""
+def _shares(
+    context: _Context, update: Update, task: str, pending: Sequence[Pending]
+) -> tuple[SuccessProbability | Novelty, ...]:
+    """What a job of a task keeps of its worth, if the task has failed before, or jobs are pending
+    whose results are not fantasized."""
     name = context.modelled.success_constraints.get(task)
-    return None if name is None else SuccessProbability(update.fantasized.functions[name])
+    measures = context.modelled.problem.tasks[task].measures
+    success = None if name is None else SuccessProbability(update.fantasized.functions[name])
+    novelty = Novelty.of(pending, update.surrogate, measures)
+    return tuple(share for share in (success, novelty) if share is not None)
 
 
 def _measurements(context: _Context, best: BestJob) -> int:
@@ -316,6 +336,8 @@ def recompute_update(
         return State(state.full, fit, full)
 
     def redo_partial(last: Update) -> State:
+        if is_recent(last, observations):
+            return state
         again = partial_update(modelled, settings, last, observations, rng, Stopwatch(clock))
         return replace(state, update=again)
 

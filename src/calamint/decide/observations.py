@@ -11,6 +11,7 @@ from calamint.arrays import Array
 from calamint.decide.capacity import blocked
 from calamint.decide.design import Design
 from calamint.decide.records import Record, Suggestion
+from calamint.growing import Growing
 from calamint.model import SHORTEST, Data
 from calamint.problem import Params, Problem
 
@@ -54,7 +55,7 @@ class Observations:
     durations: Mapping[str, Data]
     outcomes: Mapping[str, Data]
     failed: Mapping[str, int]
-    history: tuple[Record, ...] = ()
+    history: Growing[Record] = field(default_factory=Growing)
     pending: Mapping[int, Suggestion] = field(default_factory=dict)
     awaited: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     design: Design = field(default_factory=Design)
@@ -213,4 +214,6 @@ class Observations:
         values = {name: value for name, (value, _) in measured.items()}
         errors = {name: math.sqrt(noise) for name, (_, noise) in measured.items() if noise >= 0}
         record = Record(params, values, task, seconds, point, errors, notes, left_out, job)
-        return replace(self, data=data, history=(*self.history, record), version=self.version + 1)
+        return replace(
+            self, data=data, history=self.history.append(record), version=self.version + 1
+        )

@@ -17,7 +17,7 @@ from calamint.arrays import Array
 from calamint.decide.capacity import CanStart, anywhere, competing_tasks, free_capacity
 from calamint.decide.clock import Clock
 from calamint.decide.confirm import Waiting, next_confirmation
-from calamint.decide.decision import decide
+from calamint.decide.decision import decide, needs_model
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
 from calamint.decide.queries import Prediction, Query
@@ -82,6 +82,13 @@ class Optimizer:
         given = {e.name: getattr(settings, e.name) for e in fields(settings) if e.name != "pause"}
         return Optimizer(problem, clock=clock, **given)
 
+    def __copy__(self) -> "Optimizer":
+        """One to try things on: what it is told, this one is not."""
+        own = {"decisions": list(self.decisions), "_ended": dict(self._ended)}
+        other = object.__new__(Optimizer)
+        other.__dict__.update({**self.__dict__, **own})
+        return other
+
     @property
     def initial(self) -> int:
         """How many inputs the initial design has."""
@@ -106,9 +113,7 @@ class Optimizer:
 
     @synchronized
     def ask(self, resource: str | None = None, task: str | None = None) -> Suggestion | None:
-        """Book the next job.
-
-        Tasks compete for the first free resource in the order declared.
+        """Book the next job; tasks compete for the first free resource in the order declared.
 
         Args:
             resource: Let tasks compete for this resource instead.
@@ -188,6 +193,10 @@ class Optimizer:
             return None
         return found if found is None or found == "wait" else (self.state, *found)
 
+    def needs_model(self, competing: Mapping[str, tuple[str, ...]]) -> bool:
+        """Whether `decide` has to fit a model, which may take long."""
+        return needs_model(self.problem, self.settings, self.observations, list(competing))
+
     def decide(
         self, competing: Mapping[str, tuple[str, ...]]
     ) -> tuple[State, Suggestion, Decision]:
@@ -225,7 +234,7 @@ class Optimizer:
         """
         self.state = state
         self.observations = self.observations.book(self.problem, suggestion.copied(), free)
-        self.decisions = [*self.decisions, decision]
+        self.decisions.append(decision)
 
     def enqueue(self, suggestion: Suggestion) -> None:
         """A job that the user wants is run."""
@@ -262,7 +271,7 @@ class Optimizer:
         measured, broken = read_values(values, measures, self.problem.binary)
         took = parse_seconds(seconds)
         self.observations = self.observations.tell(self.problem, job, measured, took)
-        self._ended = {**self._ended, job.number: "told"}
+        self._ended[job.number] = "told"
         if broken:
             self._fail(job, "; ".join(f"{name} is {values[name]!r}" for name in broken))
         else:
@@ -275,12 +284,9 @@ class Optimizer:
         Args:
             suggestion: What `ask` returned.
             reason: Why it failed, in words.
-
-        Raises:
-            ResultError: If the job has ended before; nothing is changed.
         """
         job = self._pending_job(suggestion)
-        self._ended = {**self._ended, job.number: "failed"}
+        self._ended[job.number] = "failed"
         self._fail(job, str(reason))
 
     def _fail(self, job: Suggestion, reason: str) -> None:
@@ -292,7 +298,7 @@ class Optimizer:
         """Cancel a job that `ask` returned; its resources are free again."""
         job = self._pending_job(suggestion)
         self.observations = self.observations.cancel(job)
-        self._ended = {**self._ended, job.number: "cancelled"}
+        self._ended[job.number] = "cancelled"
 
     @synchronized
     def add(
@@ -303,11 +309,11 @@ class Optimizer:
         outside: bool = False,
         job: int | None = None,
     ) -> None:
-        """Add measurements that were not asked for.
+        """Add measurements of any of the functions that were not asked for.
 
         Args:
             params: The input.
-            values: Any of the functions, as for `tell`.
+            values: As for `tell`.
             notes: What to keep beside them.
             outside: Accept values out of bounds, which teach though they are never suggested.
             job: The job that measured them, if its task is no longer the problem's.
@@ -343,19 +349,16 @@ class Optimizer:
         return asked
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
-        """Predict every function at one input.
+        """Mean, standard deviation and probability of meeting the limits at one input, by function.
 
         Args:
             params: The input.
-
-        Returns:
-            Mean, standard deviation and probability of meeting the limits, by function.
         """
         return self.query().predict(params)
 
     def gains(self, points: Any) -> dict[str, Array]:
-        """Compute the expected information gain of measuring each function at some inputs, as if
-        pending jobs had found what is expected: bits, of which a task yields the sum.
+        """Expected information gains of measuring each function at some inputs, as if pending jobs
+        had found what is expected: bits, of which a task yields the sum.
 
         Args:
             points: A list of parameter dicts, or a DataFrame with a column for each parameter.
@@ -370,13 +373,11 @@ class Optimizer:
         return self.query().information()
 
     def acquisition_function(self, acquisition: str | Acquisition) -> AcquisitionFunction:
-        """Evaluate any acquisition under the current model, pending jobs included.
+        """Any acquisition under the current model, pending jobs included: a function of points of
+        the unit cube, with gradients.
 
         Args:
             acquisition: By name, or one with settings.
-
-        Returns:
-            A function of points of the unit cube, with gradients.
         """
         return self.query().acquisition_function(read_acquisition(acquisition))
 

@@ -14,6 +14,7 @@ from calamint.acquire import AcquisitionFunction, candidate_points, first_apart,
 from calamint.arrays import Array, Index
 from calamint.decide.ascend import ascend, discrete_neighbours
 from calamint.decide.failures import SuccessProbability
+from calamint.decide.pending import Novelty
 from calamint.model import CostModel, FixedCost
 from calamint.problem import Space
 
@@ -36,27 +37,34 @@ _FULLY = 5
 @final
 @dataclass(frozen=True)
 class Competitor:
-    """A task that competes: the weights (S,) of the contributions that it is worth, its cost model,
-    and its probability of success if it has failed before."""
+    """A task that competes.
+
+    Attributes:
+        weights: (S,) of the contributions that it is worth.
+        shares: The shares of its worth that a job keeps, as it may fail, or pending jobs measure
+            the same.
+    """
 
     task: str
     weights: Array
     cost_model: CostModel
-    success: SuccessProbability | None = None
+    shares: tuple[SuccessProbability | Novelty, ...] = ()
 
     def cost(self, x: Array) -> Array:
-        """(n, D) -> (n,) of a job that works: one that fails has to be paid for, too."""
+        """(n, D) -> (n,) of what a whole job is worth: one that fails has to be paid for, too."""
         cost = self.cost_model.value(x)
-        return cost if self.success is None else cost / self.success.value(x)
+        for share in self.shares:
+            cost = cost / share.value(x)
+        return cost
 
     def cost_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n, D) -> (n,) and its gradient (n, D)"""
         cost, derivative = self.cost_model.value_gradient(x)
-        if self.success is None:
-            return cost, derivative
-        success, success_gradient = self.success.value_gradient(x)
-        cost = cost / success
-        return cost, (derivative - cost[:, None] * success_gradient) / success[:, None]
+        for share in self.shares:
+            value, gradient = share.value_gradient(x)
+            cost = cost / value
+            derivative = (derivative - cost[:, None] * gradient) / value[:, None]
+        return cost, derivative
 
 
 @final

@@ -40,14 +40,18 @@ class Update:
 
     Attributes:
         surrogate: Given what was measured.
+        version: Of the observations.
         fantasized: The same, with pending jobs fantasized as done.
+        fantasized_jobs: Their numbers.
         acq_function: Of the acquisition, under the latter.
         incumbent: Under the former.
         costs: Cost models by task.
     """
 
     surrogate: "Surrogate"
+    version: int
     fantasized: "Surrogate"
+    fantasized_jobs: tuple[int, ...]
     acq_function: "AcquisitionFunction"
     incumbent: "Incumbent"
     costs: Mapping[str, "CostModel"]

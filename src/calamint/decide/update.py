@@ -22,7 +22,7 @@ from calamint.acquire import Incumbent
 from calamint.decide.clock import Clock
 from calamint.decide.failures import ModelledProblem
 from calamint.decide.observations import Observations
-from calamint.decide.pending import with_pending
+from calamint.decide.pending import and_more_pending, to_fantasize, with_pending
 from calamint.decide.recommend import constrained_optimum
 from calamint.decide.records import near_points
 from calamint.decide.settings import Rationality, Settings
@@ -108,10 +108,13 @@ def full_update(
     stopwatch.lap("model", fit.seconds if fitted_before else 0.0)
     incumbent = incumbent_of(fit.surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    fantasized = fantasized_surrogate(fit.surrogate, modelled, settings, observations, rng)
+    pending = to_fantasize(problem, observations)
+    fantasized = with_pending(fit.surrogate, pending, settings.fantasies, rng)
     acq_function = settings.acquisition.build(fantasized, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(fit.surrogate, fantasized, acq_function, incumbent, costs)
+    jobs = tuple(job.number for job, _ in pending)
+    version = observations.version
+    return Update(fit.surrogate, version, fantasized, jobs, acq_function, incumbent, costs)
 
 
 def partial_update(
@@ -123,17 +126,24 @@ def partial_update(
     stopwatch: Stopwatch,
 ) -> Update:
     """What the last update left, with the new data, under the same hyper-parameters."""
-    surrogate = last.surrogate.extended(modelled.data)
+    version = observations.version
+    surrogate = last.surrogate
+    if last.version != version:
+        surrogate = surrogate.extended(modelled.data)
     costs = {task: cost.extended(observations.durations[task]) for task, cost in last.costs.items()}
     stopwatch.lap("model")
     incumbent = last.incumbent
     if settings.acquisition.uses_incumbent_value:
         incumbent = incumbent_of(surrogate, modelled, settings, observations, rng)
     stopwatch.lap("incumbent")
-    fantasized = fantasized_surrogate(surrogate, modelled, settings, observations, rng)
+    pending = to_fantasize(modelled.problem, observations)
+    fantasized = and_more_pending(last, version, pending)
+    if fantasized is None:
+        fantasized = with_pending(surrogate, pending, settings.fantasies, rng)
     acq_function = settings.acquisition.update(last.acq_function, fantasized, incumbent, rng)
     stopwatch.lap("acquisition")
-    return Update(surrogate, fantasized, acq_function, incumbent, costs)
+    jobs = tuple(job.number for job, _ in pending)
+    return Update(surrogate, version, fantasized, jobs, acq_function, incumbent, costs)
 
 
 def incumbent_of(
@@ -159,5 +169,5 @@ def fantasized_surrogate(
     rng: np.random.Generator,
 ) -> Surrogate:
     """The surrogate with pending jobs fantasized as done."""
-    pending = observations.coming(modelled.problem)
+    pending = to_fantasize(modelled.problem, observations)
     return with_pending(surrogate, pending, settings.fantasies, rng)

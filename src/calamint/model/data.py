@@ -1,8 +1,8 @@
 """What was measured of one function."""
 
 import math
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
 
@@ -22,6 +22,10 @@ class Data:
     inputs: Array
     values: Array
     noise_variance: Array
+    _rows: "_Rows | None" = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Data, (self.inputs, self.values, self.noise_variance)
 
     @staticmethod
     def empty(dimension: int) -> "Data":
@@ -71,9 +75,32 @@ class Data:
         return self if len(kept) == len(self) else self.take(np.array(kept, dtype=int))
 
     def append(self, point: Array, value: float, noise_variance: float = math.nan) -> "Data":
-        """The same with one more measurement."""
-        return Data(
-            np.concatenate([self.inputs, point[None]]),
-            np.concatenate([self.values, [value]]),
-            np.concatenate([self.noise_variance, [noise_variance]]),
-        )
+        """The same with one more measurement, which takes constant time for the newest data."""
+        rows, count = self._rows, len(self)
+        if rows is None or rows.used != count or count == len(rows.values):
+            rows = _Rows.of(self)
+        rows.inputs[count], rows.values[count] = point, value
+        rows.noise_variance[count] = noise_variance
+        rows.used = end = count + 1
+        return Data(rows.inputs[:end], rows.values[:end], rows.noise_variance[:end], rows)
+
+
+@final
+@dataclass
+class _Rows:
+    """Memory that data share who have the same beginning, with room for more; `used` by one of
+    them."""
+
+    inputs: Array
+    values: Array
+    noise_variance: Array
+    used: int
+
+    @staticmethod
+    def of(data: Data) -> "_Rows":
+        count, dimension = data.inputs.shape
+        room = max(16, 2 * count)
+        rows = _Rows(np.empty((room, dimension)), np.empty(room), np.empty(room), count)
+        rows.inputs[:count], rows.values[:count] = data.inputs, data.values
+        rows.noise_variance[:count] = data.noise_variance
+        return rows

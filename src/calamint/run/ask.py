@@ -2,7 +2,8 @@
 answered.
 
 One process decides at a time; others wait, and go on with what is left. They may still book jobs
-that wait, or change the problem, while a decision is made. Then it is made again, knowing that.
+that wait, or change the problem, while a decision is made. Then it is made again, knowing that. A
+decision that needs no model is made in the transaction that books it.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from calamint.checks import finite
-from calamint.decide import CanStart, Decision, State, Suggestion, anywhere, available_resources
+from calamint.decide import CanStart, State, Suggestion, anywhere, available_resources
 from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
-from calamint.run.store import Store, Turn, owner
+from calamint.run.store import Booking, Store, Turn, owner, retried
 
 
 @final
@@ -53,16 +54,15 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
             replica.sync()
             if replica.open and store.reap(request.alive):
                 replica.sync()
-            optimizer, free = replica.optimizer, replica.free
-            if request.beyond:
-                paused = {name for kind, name in replica.paused if kind == "resource"}
-                free = {each: 0 if each in paused else max(n, 1) for each, n in free.items()}
-            competing = optimizer.competing(
-                free, request.resource, request.task, replica.paused_tasks, request.can_start
-            )
+            free, competing = _competing(replica, request)
             job = _start_waiting(store, replica, request, free)
             if job is not None or not competing or not request.decide:
                 return job
+            if not request.confirm and not replica.optimizer.needs_model(competing):
+                job = _decide_at_once(store, replica, request)
+                if job is not None:
+                    return job
+                continue
             if not ours:
                 # Whoever had the turn before may have changed what is known.
                 ours = turn.take()
@@ -71,18 +71,47 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
                 made = _decide(replica, request, free, competing)
             if made is None:
                 return None
-            state, suggestion, decision, contested = made
-            place = _booked(replica, request, suggestion.resources)
-            suggestion = replace(suggestion, resources=place)
-            full = state.full if decision.update == "full" else None
-            revision = replica.revision
-            if store.book(suggestion, decision, revision, contested, owner(), request.lease, full):
+            state, booking = made
+            full = state.full if booking.decision.update == "full" else None
+            if store.book(booking, replica.revision, full):
                 ours = False  # it ended with the booking
-                replica.decided(suggestion.number, state)
-                return _job(replica, suggestion, 1, suggestion.resources)
+                replica.decided(booking.suggestion.number, state)
+                return _job(replica, booking.suggestion, 1, booking.suggestion.resources)
     finally:
         if ours:
             turn.give_up()
+
+
+def _competing(
+    replica: Replica, request: Request
+) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
+    """What is free, and the tasks that compete for it."""
+    free = replica.free
+    if request.beyond:
+        paused = {name for kind, name in replica.paused if kind == "resource"}
+        free = {each: 0 if each in paused else max(n, 1) for each, n in free.items()}
+    competing = replica.optimizer.competing(
+        free, request.resource, request.task, replica.paused_tasks, request.can_start
+    )
+    return free, competing
+
+
+@retried
+def _decide_at_once(store: Store, replica: Replica, request: Request) -> Job | None:
+    """A decision that takes no time, made while nobody else can book; None if what is known by then
+    makes it another one."""
+    with store.database.write(store.study) as connection:
+        replica.sync(connection)
+        free, competing = _competing(replica, request)
+        if not competing or replica.optimizer.needs_model(competing):
+            return None
+        made = _decide(replica, request, free, competing)
+        if made is None:
+            return None
+        state, booking = made
+        store.insert(connection, booking)
+    replica.decided(booking.suggestion.number, state)
+    return _job(replica, booking.suggestion, 1, booking.suggestion.resources)
 
 
 def _decide(
@@ -90,8 +119,8 @@ def _decide(
     request: Request,
     free: Mapping[str, int],
     competing: Mapping[str, tuple[str, ...]],
-) -> tuple[State, Suggestion, Decision, Mapping[str, int] | None] | None:
-    """A decision, and what was free if tasks competed; None while a confirmation is under way."""
+) -> tuple[State, Booking] | None:
+    """A decision, and the state after it; None while a confirmation is under way."""
     optimizer = replica.optimizer
     paused = replica.paused_tasks
     confirmation = None
@@ -105,9 +134,10 @@ def _decide(
     expected = sum(suggestion.bits.values())
     if request.bits is not None and suggestion.bits and expected < request.bits:
         raise ExhaustedError(f"the best job is expected to yield {expected:.3g} bits")
+    suggestion = replace(suggestion, resources=_booked(replica, request, suggestion.resources))
     competed = request.task is None and confirmation is None and not request.beyond
     contested = free if competed else None
-    return state, suggestion, decision, contested
+    return state, Booking(suggestion, decision, contested, owner(), request.lease)
 
 
 def _start_waiting(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from calamint.decide import (
     Clock,
@@ -166,10 +166,13 @@ class Replica:
         """A decision that was made here, and booked: its event need not be made again."""
         self._decided = number, state
 
-    def sync(self) -> None:
-        """Apply all events that were not seen yet, under the problem as it is now."""
-        while (revision := self._apply_events()) != self.revision:
-            content = log.read_problem(self.database, self.study)
+    def sync(self, within: Connection | None = None) -> None:
+        """Apply all events that were not seen yet, under the problem as it is now.
+
+        within  a transaction that is open, if there is one
+        """
+        while (revision := self._apply_events(within)) != self.revision:
+            content = log.read_problem(self.database, self.study, within)
             try:
                 problem = Problem.from_content(content, like=self.problem)
             except ProblemError as error:
@@ -179,9 +182,10 @@ class Replica:
                 ) from error
             self.restart(problem, revision)
 
-    def _apply_events(self) -> int:
+    def _apply_events(self, within: Connection | None) -> int:
         """Apply what is new; after a change of the problem, nothing. The problem's revision."""
-        revision, news = log.read_news(self.database, self.study, self.revision, self.sequence)
+        seen = self.revision, self.sequence
+        revision, news = log.read_news(self.database, self.study, *seen, within)
         if news is None:
             return revision
         rows, measured, stored = news
@@ -190,7 +194,7 @@ class Replica:
             self._corrections = corrections
             if self.sequence:  # it is as if the truth had been told at once
                 self.restart(self.problem, self.revision)
-                return self._apply_events()
+                return self._apply_events(within)
         # By job, whenever they were told; measurements from elsewhere by their event.
         values: dict[tuple[int | None, int], dict[str, Any]] = {}
         params: dict[int, dict[str, Any]] = {}
@@ -288,7 +292,7 @@ class Replica:
         optimizer.observations = replace(seen, jobs=seen.jobs + 1)
         if row.kind == "asked":
             self.open[row.job, 1] = suggestion.resources
-            optimizer.decisions = [*optimizer.decisions, _decision(row)]
+            optimizer.decisions.append(_decision(row))
 
     def _end(self, row: Row[Any], values: Mapping[str, Any]) -> None:
         """A job was told or failed, with the values that it has after all corrections."""

@@ -101,13 +101,18 @@ class Cluster:
         if not self._is_ours:
             self._client = self._given
             return
-        try:
-            self._client = Client(self._given, timeout=ANSWER, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise TaskError(
-                f"the Dask scheduler {self._given!r} cannot be reached ({words_of(error)}): is it"
-                " running, and is the address right?"
-            ) from error
+        until = time.monotonic() + ANSWER
+        while True:
+            try:
+                self._client = Client(self._given, timeout=ANSWER, set_as_default=False)
+                return
+            except (OSError, ValueError) as error:  # the first at once, if it is just starting
+                if time.monotonic() > until or isinstance(error, ValueError):
+                    raise TaskError(
+                        f"the Dask scheduler {self._given!r} cannot be reached"
+                        f" ({words_of(error)}): is it running, and is the address right?"
+                    ) from error
+            time.sleep(0.2)
 
     def close(self) -> None:
         if self._is_ours:

@@ -20,7 +20,7 @@ from calamint.run.store.records import (
 from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
-from calamint.run.store.store import Store
+from calamint.run.store.store import Booking, Store
 from calamint.run.store.turns import DECIDING_LEASE, Turn
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "DECIDING_LEASE",
     "MEMORY",
     "REVISION",
+    "Booking",
     "Database",
     "LeaseClock",
     "Measured",

@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from calamint.errors import ConnectionLostError, SchemaError, StorageError
 from calamint.run.store.liveness import LeaseClock
 from calamint.run.store.postgres import (
+    READING,
     is_interrupted,
     postgres_engine,
     server_lease_clock,
@@ -116,7 +117,7 @@ class Database:
 
     def _new_engine(self) -> Engine:
         if not self.is_sqlite:
-            engine = postgres_engine(self.url, self.read_only)
+            engine = postgres_engine(self.url)
             # Connections are closed when nobody uses the database any more.
             weakref.finalize(self, engine.dispose)
             return engine
@@ -166,9 +167,11 @@ class Database:
             self._memory_lock(),
             _translated_errors(self.where),
             self._engine.connect() as connection,
-            connection.begin(),
         ):
-            yield connection
+            if not self.is_sqlite:
+                connection = connection.execution_options(**READING)
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write(self, study: int = 0) -> Iterator[Connection]:

@@ -25,7 +25,11 @@ _INTERRUPTIONS = ("08", "40", "57P")
 _CLOCK_AGE = 60.0
 
 
-def postgres_engine(url: URL, read_only: bool) -> Engine:
+# Of transactions that read: a consistent snapshot.
+READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+
+
+def postgres_engine(url: URL) -> Engine:
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -34,30 +38,23 @@ def postgres_engine(url: URL, read_only: bool) -> Engine:
         ) from None
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
-        # A connection that was dropped while nobody used it is replaced.
-        pool_pre_ping=True,
         json_serializer=_dumps,
         json_deserializer=_loads,
         connect_args={"connect_timeout": int(BUSY_TIMEOUT)},
     )
-    event.listen(engine, "begin", _on_begin_to_read if read_only else _on_begin)
+    event.listen(engine, "begin", _on_begin)
     return engine
 
 
 def _on_begin(connection: Connection) -> None:
     study = connection.get_execution_options().get("writes")
     if study is None:
-        _on_begin_to_read(connection)
         return
     timeout = f"set_config('lock_timeout', '{int(1000 * BUSY_TIMEOUT)}', true)"
     lock = f"pg_advisory_xact_lock({_LOCKS}, {int(study)})"
     # In one message: a server may be far away.
     found = connection.exec_driver_sql(f"SELECT {timeout}, {lock}, txid_current()").one()
     connection.info[_TRANSACTION] = found[2]
-
-
-def _on_begin_to_read(connection: Connection) -> None:
-    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
 def is_interrupted(error: SQLAlchemyError) -> bool:
@@ -106,12 +103,19 @@ class ServerClock:
 
     def now(self) -> float:
         if time.monotonic() - self._measured > _CLOCK_AGE:
-            with self._engine.connect() as connection:
-                asked = text("SELECT extract(epoch FROM clock_timestamp())")
-                server = float(connection.execute(asked).scalar_one())
-            self._measured = time.monotonic()
-            self._offset = server - self._measured
+            try:
+                self._measure()
+            except SQLAlchemyError:
+                if self._measured == -math.inf:
+                    raise
         return time.monotonic() + self._offset
+
+    def _measure(self) -> None:
+        with self._engine.connect() as connection:
+            asked = text("SELECT extract(epoch FROM clock_timestamp())")
+            server = float(connection.execute(asked).scalar_one())
+        self._measured = time.monotonic()
+        self._offset = server - self._measured
 
 
 def server_lease_clock(engine: Engine) -> LeaseClock:

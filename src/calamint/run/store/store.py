@@ -21,6 +21,7 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, final
 
@@ -45,6 +46,24 @@ if TYPE_CHECKING:  # reading a study's tables must not load the models
 # Seconds between attempts, however often a job failed.
 LONGEST_PAUSE = 600.0
 _NOT_THE_INPUT = ("lost", "infrastructure")
+
+
+@final
+@dataclass(frozen=True)
+class Booking:
+    """A decision that becomes a job.
+
+    Attributes:
+        free: What was free when tasks competed for it, if they did.
+        owner: The process that runs it.
+        lease: Seconds after which it is given back, unless its lease is renewed.
+    """
+
+    suggestion: Suggestion
+    decision: "Decision"
+    free: Mapping[str, int] | None
+    owner: str
+    lease: float | None
 
 
 @final
@@ -73,45 +92,43 @@ class Store:
     # -- jobs ---------------------------------------------------------------------------------
 
     @retried
-    def book(
-        self,
-        suggestion: Suggestion,
-        decision: "Decision",
-        revision: int,
-        free: Mapping[str, int] | None,
-        owner: str,
-        lease: float | None,
-        full: "FullUpdate | None",
-    ) -> bool:
-        """Make a job of a decision and start its first attempt; False if others came first.
+    def book(self, booking: Booking, revision: int, full: "FullUpdate | None") -> bool:
+        """Make a job of a decision by the one whose turn it was, and start its first attempt; False
+        if others came first.
 
         full  the full update that the decision made, if it did: what the next one starts from
         """
         with self.database.write(self.study) as connection:
             if self._rows.revision(connection) != revision:
                 return False
-            if self._rows.next_number(connection) != suggestion.number:
+            if self._rows.next_number(connection) != booking.suggestion.number:
                 return False
-            if not self._rows.fits(connection, suggestion.resources):
+            if not self._rows.fits(connection, booking.suggestion.resources):
                 return False
-            now = self._rows.now()
-            connection.execute(
-                insert(schema.decisions).values(
-                    study_id=self.study,
-                    number=decision.number,
-                    made=now,
-                    update_kind=decision.update,
-                    stage_seconds=decision.stage_seconds,
-                    warnings=list(decision.warnings),
-                    free=None if free is None else dict(free),
-                )
-            )
-            job = self._rows.insert_job(connection, suggestion, "running", 1, decision.number)
-            self._rows.open(connection, job, 1, suggestion.resources, owner, lease)
-            self._rows.event(connection, "asked", suggestion.number, 1, list(suggestion.resources))
+            self.insert(connection, booking)
             state = {} if full is None else {"state": full.to_json()}
             self._rows.update_study(connection, decider=None, **state)
             return True
+
+    def insert(self, connection: Connection, booking: Booking) -> None:
+        """A decision is a job, and its first attempt started, inside a transaction that the caller
+        holds."""
+        suggestion, decision = booking.suggestion, booking.decision
+        free, resources = booking.free, booking.suggestion.resources
+        connection.execute(
+            insert(schema.decisions).values(
+                study_id=self.study,
+                number=decision.number,
+                made=self._rows.now(),
+                update_kind=decision.update,
+                stage_seconds=decision.stage_seconds,
+                warnings=list(decision.warnings),
+                free=None if free is None else dict(free),
+            )
+        )
+        job = self._rows.insert_job(connection, suggestion, "running", 1, decision.number)
+        self._rows.open(connection, job, 1, resources, booking.owner, booking.lease)
+        self._rows.event(connection, "asked", suggestion.number, 1, list(resources))
 
     @retried
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
