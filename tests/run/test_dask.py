@@ -187,6 +187,16 @@ def test_what_is_no_cluster_gets_a_sentence():
         quick(ONE).run(lambda params: 1.0, evaluations=1, executor=cm.Dask("tcp://127.0.0.1:9"))
 
 
+def test_two_runs_on_one_cluster_leave_each_other_alone(trio, tmp_path):
+    path, log = tmp_path / "a.db", Log(tmp_path / "log")
+    pids = [forked(run_on, trio.address, path, log, 40, 0.2) for _ in range(2)]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
+    found = check_books(path)
+    assert {row["attempts"] for row in found["jobs"]} == {1}
+    assert len({row["owner"] for row in found["attempts"]}) == 2
+    assert most_at_once(log, ("price", "weigh")) <= 3
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 

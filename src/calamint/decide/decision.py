@@ -20,6 +20,7 @@ from calamint.decide.failures import ModelledProblem, SuccessProbability, add_su
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
 from calamint.decide.pending import Novelty, Pending, is_recent, others
+from calamint.decide.prepare import prepare
 from calamint.decide.records import Decision, DecisionKind, Suggestion, near_points
 from calamint.decide.repeat import repeat_due
 from calamint.decide.select import COARSE, FINE, BestJob, Competitor, Effort, maximise
@@ -133,6 +134,8 @@ def decide(
         point = problem.space.snap(rng.random(problem.space.dimension))
         return state, model_free("random", task, point)
     modelled = add_success_constraints(problem, observations)
+    if settings.rationality == "overlap":
+        state = prepare(problem, settings, state, clock)
     last = state.compatible_with(modelled.problem)
     context = _Context(modelled, settings, last, observations, competing, rng, clock, model_free)
     with worker_threads(settings.threads_for(modelled.measurements)):
@@ -176,6 +179,9 @@ def _attempts(context: _Context) -> list[tuple[str, Callable[[], tuple[State, Se
     if context.state.update is None:
         return full
     last = ("last model", partial(_select_by_partial_update, context, context.state.update))
+    if context.state.full is not None and context.state.full.is_new:
+        prepared = partial(_select_by_prepared_update, context, context.state.full)
+        return [("prepared model", partial(prepared, context.state.update)), *full]
     settings, version = context.settings, context.observations.version
     due = full_is_due(settings.rationality, context.state, version, context.clock.now())
     return [*full, last] if due else [last, *full]
@@ -198,10 +204,7 @@ def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Sele
         stopwatch,
         fitted_before=fit is context.state.fit,
     )
-    # The surroundings of the incumbent, the best and the newest measurements are searched more.
-    best_and_newest = near_points(context.modelled.original, observations.history, 3)
-    near = np.vstack([update.incumbent.point[None], best_and_newest])
-    selection = _select(context, update, near, FINE, stopwatch, "full")
+    selection = _select(context, update, _near(context, update), FINE, stopwatch, "full")
     full = FullUpdate(
         observations.jobs,
         version,
@@ -210,7 +213,31 @@ def _select_by_full_update(context: _Context, model: Model) -> tuple[State, Sele
         ended=clock.now(),
         seconds=selection.stage_seconds["total"],
     )
-    return State(full, fit, update), replace(selection, bounded=fit.surrogate.bounded)
+    state = replace(context.state, full=full, fit=fit, update=update)
+    return state, replace(selection, bounded=fit.surrogate.bounded)
+
+
+def _near(context: _Context, update: Update) -> Array:
+    """(k, D) the incumbent, the best and the newest measurements, whose surroundings are searched
+    more."""
+    best_and_newest = near_points(context.modelled.original, context.observations.history, 3)
+    return np.vstack([update.incumbent.point[None], best_and_newest])
+
+
+def _select_by_prepared_update(
+    context: _Context, full: FullUpdate, last: Update
+) -> tuple[State, Selection]:
+    """The first decision after a full update that was prepared for it."""
+    repeat = _repetition(context, last.surrogate)
+    if repeat is not None:
+        return context.state, repeat
+    now = replace(full, decision=context.observations.jobs, is_new=False)
+    context = replace(context, state=replace(context.state, full=now))
+    if context.observations.version != last.version:
+        return _select_by_partial_update(context, last)
+    stopwatch = Stopwatch(context.clock)
+    selection = _select(context, last, _near(context, last), FINE, stopwatch, "full")
+    return context.state, selection
 
 
 def _repetition(context: _Context, surrogate: Surrogate) -> Selection | None:
@@ -324,6 +351,10 @@ def recompute_update(
 
     If its update was full, `state.full` must already describe it.
     """
+    if state.full is not None and state.full.prepared and state.update is None:
+        state = replace(prepare(problem, settings, state, clock), full=state.full)
+        if update == "full" or state.update is None:
+            return state
     modelled = add_success_constraints(problem, observations)
     state = state.compatible_with(modelled.problem)
     last = state.update
@@ -333,7 +364,7 @@ def recompute_update(
         full = full_update(
             modelled, settings, fit, observations, rng, Stopwatch(clock), fitted_before=True
         )
-        return State(state.full, fit, full)
+        return replace(state, fit=fit, update=full)
 
     def redo_partial(last: Update) -> State:
         if is_recent(last, observations):

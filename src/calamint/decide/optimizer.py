@@ -7,7 +7,7 @@ has been seen (`Observations`); and what survives between decisions (`State`).
 import math
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -20,6 +20,7 @@ from calamint.decide.confirm import Waiting, next_confirmation
 from calamint.decide.decision import decide, needs_model
 from calamint.decide.fallback import first_success
 from calamint.decide.observations import Observations
+from calamint.decide.prepare import prepare
 from calamint.decide.queries import Prediction, Query
 from calamint.decide.records import Decision, Recommendation, Record, Suggestion
 from calamint.decide.results import Value, parse_seconds, read_values
@@ -40,9 +41,6 @@ class Optimizer:
         clock: Where time is read from; `VirtualClock` for simulations.
 
     All other arguments are the fields of `Settings`.
-
-    Raises:
-        ProblemError: If a setting is not valid, or does not fit the problem.
     """
 
     def __init__(
@@ -121,9 +119,6 @@ class Optimizer:
 
         Returns:
             The job, with its resources booked; None while no task can start.
-
-        Raises:
-            ProblemError: If the resource or the task is unknown.
         """
         free = free_capacity(self.problem.graph, [job.resources for job in self.pending])
         competing = self.competing(free, resource, task)
@@ -219,6 +214,12 @@ class Optimizer:
         return state, *selected.as_job(number, self.problem.space, competing[selected.task])
 
     @synchronized
+    def prepare(self) -> None:
+        """Do now what the next decision need not do then, for rationality "overlap"."""
+        if self.settings.rationality == "overlap":
+            self.state = prepare(self.problem, self.settings, self.state, self.clock)
+
+    @synchronized
     def book(
         self,
         state: State,
@@ -232,8 +233,9 @@ class Optimizer:
             state: What the decision left.
             free: What was free when tasks competed for it, if they did.
         """
-        self.state = state
         self.observations = self.observations.book(self.problem, suggestion.copied(), free)
+        overlaps = self.settings.rationality == "overlap"
+        self.state = replace(state, booked=self.observations) if overlaps else state
         self.decisions.append(decision)
 
     def enqueue(self, suggestion: Suggestion) -> None:
@@ -317,9 +319,6 @@ class Optimizer:
             notes: What to keep beside them.
             outside: Accept values out of bounds, which teach though they are never suggested.
             job: The job that measured them, if its task is no longer the problem's.
-
-        Raises:
-            ProblemError: If the input or the values cannot be accepted; nothing is changed.
         """
         accepted = self.problem.space.validate(params, outside)
         measured, broken = read_values(values, self.problem.measured, self.problem.binary)

@@ -15,7 +15,7 @@ from calamint.model import Model, check_costs, check_known_functions
 from calamint.problem import Problem
 from calamint.threads import usable_cores
 
-Rationality = float | Literal["batch"]
+Rationality = float | Literal["batch", "overlap"]
 
 # With fewer, arrays are small, and threads wait for the interpreter: benchmarks/decision.py.
 _MANY = 1000
@@ -38,7 +38,8 @@ class Settings:
         delta: 1 − δ is the probability of feasibility that an incumbent must have.
         rationality: The share γ of the time that full updates may take, the others are partial;
             infinity: all are full, zero: only the first; or "batch": full after new results,
-            partial while resources are being filled.
+            partial while resources are being filled; or "overlap": full while jobs run, with what
+            was known when the last one began, partial when the next one is wanted.
         fantasies: How often the results of pending jobs are fantasized; one takes what is expected.
         couple: If some task measures only some functions, replace all tasks by one that measures
             everything, at cost 1, on one resource.
@@ -215,15 +216,15 @@ def read_delta(delta: object) -> float:
 
 
 def _read_rationality(rationality: object) -> Rationality:
-    if rationality == "batch":
-        return "batch"
+    if rationality in ("batch", "overlap"):
+        return rationality
     if isinstance(rationality, float) and rationality == math.inf:
         return math.inf
     number = finite(rationality)
     if number is None or number < 0:
         raise ProblemError(
             f"rationality is {rationality!r}: write a number that is not negative, math.inf for"
-            " full updates only, or 'batch'."
+            " full updates only, 'batch' or 'overlap'."
         )
     return number
 

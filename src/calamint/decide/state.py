@@ -12,6 +12,7 @@ from calamint.problem import Problem
 
 if TYPE_CHECKING:
     from calamint.acquire import AcquisitionFunction, Incumbent
+    from calamint.decide.observations import Observations
     from calamint.model import CostModel, Model, Surrogate
 
 FunctionHyperparameters = Mapping[str, Hyperparameters] | None
@@ -68,6 +69,8 @@ class FullUpdate:
         after: Hyper-parameters that its fit started from, and that it found.
         ended: When it ended, on the clock of the optimiser.
         seconds: How long it took.
+        prepared: Whether it is of what was known when the job before was booked.
+        is_new: Whether the decision that it was prepared for is not made yet.
     """
 
     decision: int
@@ -76,6 +79,8 @@ class FullUpdate:
     after: FunctionHyperparameters
     ended: float
     seconds: float
+    prepared: bool = False
+    is_new: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What is stored; the rest is replayed, or is stored with the decision."""
@@ -83,6 +88,7 @@ class FullUpdate:
             "decision": self.decision,
             "before": _write(self.before),
             "after": _write(self.after),
+            **({"prepared": True} if self.prepared else {}),
         }
 
     @staticmethod
@@ -90,7 +96,8 @@ class FullUpdate:
         content: Mapping[str, Any], version: int, ended: float, seconds: float
     ) -> "FullUpdate":
         before, after = _read(content["before"]), _read(content["after"])
-        return FullUpdate(content["decision"], version, before, after, ended, seconds)
+        prepared = content.get("prepared", False)
+        return FullUpdate(content["decision"], version, before, after, ended, seconds, prepared)
 
 
 @final
@@ -102,11 +109,13 @@ class State:
         full: The last full update.
         fit: The last model that was fitted, for a decision or for a query.
         update: What partial updates go on from.
+        booked: What was known when the last job was booked, if updates are prepared from it.
     """
 
     full: FullUpdate | None = None
     fit: Fit | None = None
     update: Update | None = None
+    booked: "Observations | None" = None
 
     def compatible_with(self, problem: Problem) -> "State":
         """This state, or an empty one if it is of a problem with other functions: a task may have
@@ -116,7 +125,7 @@ class State:
             full = update = None
         if fit is not None and tuple(fit.surrogate.functions) != problem.functions:
             fit = None
-        return State(full, fit, update)
+        return State(full, fit, update, self.booked)
 
     def start(self, version: int) -> FunctionHyperparameters:
         """Hyper-parameters that a fit to observations of a version starts from.

@@ -36,6 +36,8 @@ def full_is_due(rationality: Rationality, state: State, version: int, now: float
     """Whether the next update is a full one."""
     if state.full is None or state.update is None or rationality == math.inf:
         return True
+    if rationality == "overlap":
+        return False  # they are prepared
     if rationality == "batch":
         return version > state.full.version
     return rationality * (now - state.full.ended) > state.full.seconds

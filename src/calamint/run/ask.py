@@ -72,7 +72,9 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
             if made is None:
                 return None
             state, booking = made
-            full = state.full if booking.decision.update == "full" else None
+            full = state.full
+            if full is not None and full.decision != booking.suggestion.number:
+                full = None  # it is that of an earlier decision
             if store.book(booking, replica.revision, full):
                 ours = False  # it ended with the booking
                 replica.decided(booking.suggestion.number, state)

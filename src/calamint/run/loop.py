@@ -3,7 +3,6 @@
 import logging
 import time
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
@@ -28,6 +27,7 @@ from calamint.run.replay import Replica
 from calamint.run.signals import heartbeats, interrupts
 from calamint.run.spool import folder_name, jobs_folder
 from calamint.run.starting import Starting
+from calamint.run.takeover import adopt_running, store_spooled
 
 if TYPE_CHECKING:
     from calamint.run.study import Study
@@ -93,6 +93,7 @@ class Loop:
         self._job_seconds = 0.0
         self._failure: str | None = None
         self._waited = self._exhausted = False
+        self._prepared = -1  # the version of the observations
         # Whether results of earlier runs are stored; attempts in a row that this machine failed.
         self._spool_taken, self._machine_row = False, 0
         self._lost: list[Job] = []
@@ -158,8 +159,8 @@ class Loop:
         if self.patience.is_over:
             self._store_results()
         self._unstored += self.starting.try_again()
-        if self.patience.is_over and not self._spool_taken:
-            self._spool_taken = self.patience.attempt(self._take_spooled)
+        if self.patience.is_over:
+            self.patience.attempt(self._take_over)
         if self.patience.is_over and self._spool_taken and not self.starting.postponed:
             self.patience.attempt(self._fill)
         if not self.running and not self._unstored and self.stopped is not None:
@@ -195,39 +196,16 @@ class Loop:
             self._say(f"The result of job {result.job.number} could not be stored; it is {where}.")
         self.stopped = "interrupted"
 
-    def _take_spooled(self) -> None:
-        """Results that an earlier run did not live to store."""
-        for found in self.executor.spooled():
-            replica = self.study.replica()
-            if found.job not in replica.jobs:
-                continue
-            job = replica.attempt(found.job, found.attempt)
-            try:
-                if found.error is None:
-                    measures = self.study.problem.tasks[job.task].measures
-                    self.study.tell(job, named(found.values, measures))
-                else:
-                    self.study.fail(job, found.error, found.cause or "crashed")
+    def _take_over(self) -> None:
+        """What runs that are gone have left."""
+        if not self._spool_taken or self.executor.has_spooled:
+            for job in store_spooled(self.study, self.executor):
                 self._say(f"Job {job.number} had ended before its result was stored: it is now.")
                 self._news = True
-            except ResultError as refused:
-                LOG.info("a result of job %d was not taken: %s", job.number, refused)
-            self.executor.discard(found.file)
-        self._take_running()
-
-    def _take_running(self) -> None:
-        """Jobs of an earlier run that go on where they run."""
-        replica = self.study.replica()
-        attempts = [
-            replace(replica.attempt(*key), resources=resources)
-            for key, resources in replica.open.items()
-        ]
-        for job in self.executor.still_running(attempts):
-            if self.study.adopt(job, self.lease):
-                self.running[job] = time.monotonic()
-                self._say(f"Job {job.number} of an earlier run goes on.")
-            else:
-                self.executor.stop(job)
+        self._spool_taken = True
+        for job in adopt_running(self.study, self.executor, set(self.running), self.lease):
+            self.running[job] = time.monotonic()
+            self._say(f"Job {job.number} of an earlier run goes on.")
 
     # -- jobs --------------------------------------------------------------------------------------
 
@@ -276,11 +254,19 @@ class Loop:
                 elif not self.running and not self._waited and (replica.open or replica.paused):
                     self._waited = True
                     self._say(_why_waiting(replica))
+                self._prepare(replica)
                 return
             if self._exhausted:
                 self.budget.reserve -= 1
             self._start(job)
         self.stopped = "stopped" if self.is_stopped and self._presses == 0 else "interrupted"
+
+    def _prepare(self, replica: Replica) -> None:
+        """While jobs run, once after each result."""
+        version = replica.optimizer.observations.version
+        if self.running and self.stopped is None and version != self._prepared:
+            self._prepared = version
+            self.study.prepare()
 
     def _start(self, job: Job) -> None:
         if job.task not in self.functions:

@@ -385,14 +385,15 @@ class Replica:
             ended = self.clock.now() - (self.now() - row.made)
             if not isinstance(self.clock, VirtualClock):  # the wall clock may have been set back
                 ended = min(ended, self.clock.now())
-            seconds = float(row.stage_seconds["total"])
-            version = optimizer.observations.version
-            state = State(FullUpdate.from_json(stored, version, ended, seconds))
+            seconds = row.stage_seconds["total"]
+            seen = (stored.get("prepared") and state.booked) or optimizer.observations
+            full = FullUpdate.from_json(stored, seen.version, ended, seconds)
+            state = State(full, booked=state.booked)
         if self.settings.rationality == math.inf:
             return state  # nothing goes on from it
         rng = np.random.default_rng([self.settings.seed, row.job])
-        seen = optimizer.observations
-        return recompute_update(self.problem, self.settings, state, seen, update, rng, self.clock)
+        given = self.problem, self.settings, state, optimizer.observations, update, rng, self.clock
+        return recompute_update(*given)
 
 
 def _decision(row: Row[Any]) -> Decision:

@@ -150,6 +150,12 @@ class Study(StudyEditor):
         with self._lock:
             return next_job(self._store, self._turn, self._replica, request)
 
+    def prepare(self) -> None:
+        """Do now, while jobs run, what the next `ask` need not do then; runs do it by themselves.
+        It has an effect if the study was created with `rationality="overlap"`."""
+        with self._lock:
+            self.replica().optimizer.prepare()
+
     def ask_all(self, lease: float | None = None) -> list[Job]:
         """Jobs for all free capacity."""
         return list(iter(lambda: self.ask(lease=lease), None))

@@ -69,9 +69,11 @@ class Executor(ABC):
 
     Attributes:
         is_elastic: Whether it may be able to start more jobs later without any of its own ending.
+        has_spooled: Whether there may be new results of jobs that nobody listens to.
     """
 
     is_elastic = False
+    has_spooled = False
 
     def prepare(
         self,
@@ -91,12 +93,16 @@ class Executor(ABC):
         self.functions = functions
 
     def spooled(self) -> list[SpooledResult]:
-        """Results of an earlier run that it did not live to store."""
+        """Results of jobs that nobody listens to, as those who did were ended."""
         return []
 
     def still_running(self, jobs: Iterable[Job]) -> list[Job]:  # noqa: ARG002
-        """Which of these attempts of earlier runs go on: `wait` returns how they end, too."""
+        """Which of these attempts of other runs go on here."""
         return []
+
+    def listen(self, job: Job) -> None:
+        """From now on `wait` returns how a job ends that another run has started."""
+        raise NotImplementedError
 
     def can_start(self, resources: tuple[str, ...]) -> bool:  # noqa: ARG002
         """Whether a job on these resources could be started now."""

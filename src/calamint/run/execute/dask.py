@@ -96,7 +96,7 @@ class Dask(Executor):
         self._sent: dict[_Key, _Sent] = {}
         self._over: queue.SimpleQueue[tuple[_Key, Any]] = queue.SimpleQueue()
         self._results: list[JobResult] = []
-        self._found: dict[_Key, str] = {}
+        self._strangers: dict[_Key, str] = {}
         self._asked = -AGAIN
         self.cluster.connect()
 
@@ -126,14 +126,16 @@ class Dask(Executor):
         here = [sent for sent in self._sent.values() if sent.address == address]
         counted = [sent.job for sent in here if sent.future is not None]
         uncounted = [sent.job for sent in here if sent.future is None]
+        strangers = sum(place == address for place in self._strangers.values())
         if not worker.offers:
-            return worker.threads - max(worker.tasks, len(counted)) - len(uncounted)
+            return worker.threads - max(worker.tasks, len(counted)) - len(uncounted) - strangers
         own = Counter(name for job in counted for name in job.resources)
         more = Counter(name for job in uncounted for name in job.resources)
-        return min(
+        free = min(
             worker.offers.get(name, 0.0) - max(worker.used.get(name, 0.0), own[name]) - more[name]
             for name in resources
         )
+        return free - strangers  # whatever they use
 
     def start(self, job: Job) -> None:
         address = self._place(job.resources)
@@ -199,15 +201,20 @@ class Dask(Executor):
             if sent.address not in workers or workers[sent.address].id != sent.worker
         }
         silent = {key for key, sent in self._sent.items() if sent.future is None} - gone
-        if not gone and (not silent or time.monotonic() - self._asked < AGAIN):
+        due = time.monotonic() - self._asked > AGAIN and (silent or self._strangers)
+        if not gone and not due:
             return
         self._asked = time.monotonic()
         # What one that is gone has finished may be in a file that another sees.
-        asked = list(workers) if gone else {self._sent[key].address for key in silent}
+        asked = {*workers} if gone else {self._sent[key].address for key in silent}
+        asked |= workers.keys() & set(self._strangers.values())
         try:
             spooled, running = self._collect(asked)
         except OSError:
             return
+        known = len(self._strangers)
+        self._strangers = {k: place for k, place in self._strangers.items() if k in running}
+        self.has_spooled |= len(self._strangers) < known
         for key in [*gone, *silent]:
             sent = self._sent[key]
             if key in spooled:
@@ -262,27 +269,25 @@ class Dask(Executor):
     # -- earlier runs ------------------------------------------------------------------------------
 
     def spooled(self) -> list[SpooledResult]:
+        self.has_spooled = False
         self.cluster.look()
         try:
-            spooled, self._found = self._collect(self.cluster.workers)
+            spooled, running = self._collect(self.cluster.workers)
         except OSError:
+            self.has_spooled = True
             return []
-        return list(spooled.values())
+        self._strangers = {key: running[key] for key in running.keys() - self._sent.keys()}
+        return [each for key, each in spooled.items() if key not in self._sent]
 
     def still_running(self, jobs: Iterable[Job]) -> list[Job]:
-        open_jobs, found = {(job.number, job.attempt): job for job in jobs}, []
-        for key, address in self._found.items():
-            if key in self._sent:
-                continue
-            if key in open_jobs and address in self.cluster.workers:
-                job, worker = open_jobs[key], self.cluster.workers[address].id
-                self._sent[key] = _Sent(job, address, worker)
-                found.append(job)
-            else:  # it was given up, and others may try it
-                with suppress(OSError):
-                    self.cluster.broadcast(remote.stop, self._site, *key, workers=[address])
-        self._found = {}
-        return found
+        return [job for job in jobs if (job.number, job.attempt) in self._strangers]
+
+    def listen(self, job: Job) -> None:
+        key = job.number, job.attempt
+        address = self._strangers.pop(key)
+        # If its worker is gone by now, so it is at the next look.
+        worker = self.cluster.workers.get(address)
+        self._sent[key] = _Sent(job, address, "" if worker is None else worker.id)
 
     def discard(self, spooled: SpooledFile) -> None:
         super().discard(spooled)

@@ -1,6 +1,7 @@
 """Where studies are stored: a database, its tables, and transactions on one study."""
 
 from calamint.run.store import log, schema
+from calamint.run.store.booking import Booking
 from calamint.run.store.corrections import CORRECTIONS
 from calamint.run.store.database import MEMORY, Database
 from calamint.run.store.liveness import LeaseClock, boot_seconds, is_dead, owner
@@ -20,7 +21,7 @@ from calamint.run.store.records import (
 from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
-from calamint.run.store.store import Booking, Store
+from calamint.run.store.store import Store
 from calamint.run.store.turns import DECIDING_LEASE, Turn
 
 __all__ = [

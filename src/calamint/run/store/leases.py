@@ -27,9 +27,9 @@ def renew(
 def adopt(
     rows: Rows, connection: Connection, attempt: tuple[int, int], owner: str, lease: float
 ) -> bool:
-    """Give an attempt (job, attempt) that goes on to another owner; False if it is not open any
-    more, or another attempt has ended its job."""
-    for row in rows.open_attempts(connection):
+    """Give an attempt (job, attempt) whose owner is gone to another owner; False if it is not, or
+    if another attempt has ended the job."""
+    for row in expired_attempts(rows, connection, ()):
         if (row.job, row.number) == attempt and row.job_state == "running":
             rows.renew(connection, row.id, lease, owner)
             return True

@@ -21,7 +21,6 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, final
 
@@ -31,6 +30,7 @@ from calamint.decide import Suggestion
 from calamint.errors import ResultError
 from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
+from calamint.run.store.booking import Booking
 from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
 from calamint.run.store.leases import adopt, expired_attempts, renew
@@ -40,30 +40,12 @@ from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured, Rows, words
 
 if TYPE_CHECKING:  # reading a study's tables must not load the models
-    from calamint.decide import Decision, FullUpdate, Recommendation, Settings
+    from calamint.decide import FullUpdate, Recommendation, Settings
 
 
 # Seconds between attempts, however often a job failed.
 LONGEST_PAUSE = 600.0
 _NOT_THE_INPUT = ("lost", "infrastructure")
-
-
-@final
-@dataclass(frozen=True)
-class Booking:
-    """A decision that becomes a job.
-
-    Attributes:
-        free: What was free when tasks competed for it, if they did.
-        owner: The process that runs it.
-        lease: Seconds after which it is given back, unless its lease is renewed.
-    """
-
-    suggestion: Suggestion
-    decision: "Decision"
-    free: Mapping[str, int] | None
-    owner: str
-    lease: float | None
 
 
 @final
@@ -318,7 +300,12 @@ class Store:
 
     @retried
     def adopt(self, number: int, attempt: int, owner: str, lease: float) -> bool:
-        """An attempt goes on, and another owner listens to it; False if it is not open any more."""
+        """An attempt goes on though its owner is gone, and another one has it now; False if its
+        owner is not gone, or it is over."""
+        with self.database.read() as connection:
+            gone = expired_attempts(self._rows, connection, ())
+        if (number, attempt) not in {(row.job, row.number) for row in gone}:
+            return False
         with self.database.write(self.study) as connection:
             return adopt(self._rows, connection, (number, attempt), owner, lease)
 
