@@ -128,7 +128,7 @@ def test_ieci_is_the_fall_of_improvement_that_the_belief_sees():
         surrogate, surrogate.objective.posterior.joint(grid, covariance=False), feasible / 20, best
     )
     for x in (0.11, 0.52, 0.9):
-        after = surrogate.fantasize(np.array([x]), ["f"])
+        after = surrogate.fantasize_expected([(np.array([x]), ["f"])])
         total = 0.0
         for j in range(2):
             for g in range(20):

@@ -137,3 +137,28 @@ def test_leaving_one_out_is_conditioning_on_the_others(kernel_name, known):
         expected_mean, expected_variance = without.mean_variance(there)
         assert np.allclose(mean[:, index], expected_mean[:, 0], rtol=1e-7, atol=1e-8)
         assert np.allclose(variance[:, index], expected_variance[:, 0], rtol=1e-6, atol=1e-8)
+
+
+def test_believing_several_is_believing_one_after_the_other(kernel_name):
+    posterior = likelihood(kernel_name).posterior(thetas())
+    points = np.random.default_rng(5).random((6, 2))
+    one_by_one = posterior
+    for point in points:
+        mean = one_by_one.mean_variance(point[None])[0][:, 0]
+        one_by_one = one_by_one.append(point, mean, one_by_one.noise)
+    together = posterior.append_expected(points)
+    assert np.array_equal(together.inputs, one_by_one.inputs)
+    for name in ("inverse_root", "white", "weights", "data_noise"):
+        assert np.allclose(getattr(together, name), getattr(one_by_one, name), rtol=1e-6, atol=1e-8)
+    # What is expected elsewhere has not changed, and is known better.
+    before, after = posterior.mean_variance(X), together.mean_variance(X)
+    assert np.allclose(after[0], before[0], atol=1e-8)
+    assert np.all(after[1] <= before[1] + 1e-12)
+
+
+def test_believing_the_same_place_twice_is_survived():
+    posterior = likelihood().posterior(thetas(noise=-np.inf))
+    points = np.array([[0.3, 0.3], [0.3, 0.3], posterior.inputs[2]])
+    after = posterior.append_expected(points)
+    assert np.all(after.jitter < 1e-6)
+    assert np.allclose(after.mean_variance(X)[0], posterior.mean_variance(X)[0], atol=1e-4)

@@ -235,7 +235,7 @@ def test_believing_adds_what_is_expected():
     model = cm.Model(samples=3, noise_variance=0)
     surrogate = fit(problem(), model, {"f": data, "c": data}, RNG(0))
     point = np.array([0.9, 0.05])
-    after = surrogate.fantasize(point, ["f"])
+    after = surrogate.fantasize_expected([(point, ["f"])])
     x = RNG(1).random((20, 2))
     before_mean, before = surrogate.functions["f"].posterior.mean_variance(x)
     after_mean, variance = after.functions["f"].posterior.mean_variance(x)

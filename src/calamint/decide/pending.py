@@ -60,9 +60,11 @@ def with_pending(
 
     One fantasy is the mean (the Kriging believer); several are drawn from the posterior.
     """
+    if fantasies == 1:
+        return surrogate.fantasize_expected((job.point, names) for job, names in pending)
     surrogate = surrogate.repeated(fantasies)
-    for job, measures in pending:
-        surrogate = surrogate.fantasize(job.point, measures, rng if fantasies > 1 else None)
+    for job, names in pending:
+        surrogate = surrogate.fantasize(job.point, names, rng)
     return surrogate
 
 
@@ -72,10 +74,7 @@ def and_more_pending(last: Update, version: int, pending: Sequence[Pending]) -> 
     numbers = tuple(job.number for job, _ in pending)
     if last.version != version or last.fantasized.fantasies > 1 or numbers[:count] != known:
         return None
-    surrogate = last.fantasized
-    for job, measures in pending[count:]:
-        surrogate = surrogate.fantasize(job.point, measures)
-    return surrogate
+    return last.fantasized.fantasize_expected((job.point, names) for job, names in pending[count:])
 
 
 @final

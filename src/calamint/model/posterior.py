@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+from scipy.linalg import lapack
 
 from calamint.arrays import Array, Index
-from calamint.model.cholesky import CACHED_NUMBERS, jitter_for
+from calamint.model.cholesky import CACHED_NUMBERS, factorise, jitter_for
 from calamint.model.cross_covariance import PosteriorJoint
 from calamint.model.hyperparameters import amplitude_squared, constant_mean, lengthscales
 from calamint.model.kernels import Kernel, squared_differences
@@ -206,6 +207,39 @@ class GPPosterior:
             white=white,
             weights=np.einsum("mji,mj->mi", inverse_root, white),
             data_noise=np.concatenate([self.data_noise, (noise + added)[:, None]], axis=1),
+            jitter=np.maximum(self.jitter, added),
+        )
+
+    def append_expected(self, points: Array) -> "GPPosterior":
+        """Condition on measurements at (b, D) that find what is expected; in O(bN²), as often as
+        `append`, but what is large is copied once."""
+        count, more = len(self.inputs), len(points)
+        cross = self.prior_covariance(points, self.inputs)
+        white_rows = self._whiten(cross)
+        expected = self.moments_from(cross, white_rows)[0]
+        left = self.prior_covariance(points, points)
+        left -= white_rows @ np.swapaxes(white_rows, -1, -2)
+        left += self.noise[:, None, None] * np.eye(more)
+        total = count + more
+        inverse_root = np.zeros((len(self), total, total))
+        inverse_root[:, :count, :count] = self.inverse_root
+        added, white = np.zeros(len(self)), np.zeros((len(self), total))
+        white[:, :count] = self.white
+        for j in range(len(self)):
+            root, added[j] = factorise(left[j])
+            inverse_root[j, count:, count:], _ = lapack.dtrtri(root, lower=1)
+            new_rows = white_rows[j] @ self.inverse_root[j]
+            inverse_root[j, count:, :count] = -inverse_root[j, count:, count:] @ new_rows
+            residual = expected[j] - constant_mean(self.theta)[j] - white_rows[j] @ self.white[j]
+            white[j, count:] = inverse_root[j, count:, count:] @ residual
+        noise = np.repeat((self.noise + added)[:, None], more, axis=1)
+        return replace(
+            self,
+            inputs=np.vstack([self.inputs, points]),
+            inverse_root=inverse_root,
+            white=white,
+            weights=(np.swapaxes(inverse_root, -1, -2) @ white[..., None])[..., 0],
+            data_noise=np.concatenate([self.data_noise, noise], axis=1),
             jitter=np.maximum(self.jitter, added),
         )
 

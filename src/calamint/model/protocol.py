@@ -130,5 +130,8 @@ class FunctionPosterior(Protocol):
     def append(self, point: Array, value: Array, noise: Array) -> "FunctionPosterior":
         """Condition on one more measurement: point (D,), value (M,), its noise variance (M,)."""
 
+    def append_expected(self, points: Array) -> "FunctionPosterior":
+        """Condition on measurements at (b, D) that find what is expected."""
+
     def take(self, samples: Index | slice) -> "FunctionPosterior":
         """Under some of the hyper-parameter samples, (S,) indices with repeats, or a slice."""

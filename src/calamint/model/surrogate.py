@@ -24,6 +24,10 @@ from calamint.problem import Problem
 _NODES = ndtri((np.arange(32) + 0.5) / 32)
 
 
+# With fewer measurements, what is copied for each fantasy is small.
+_MANY = 500
+
+
 @final
 @dataclass(frozen=True)
 class FunctionSurrogate:
@@ -142,23 +146,37 @@ class Surrogate:
         }
 
     def fantasize(
-        self, point: Array, names: Iterable[str], rng: np.random.Generator | None = None
+        self, point: Array, names: Iterable[str], rng: np.random.Generator
     ) -> "Surrogate":
-        """Condition on fantasies of some functions at a point (D,).
-
-        The fantasy is the posterior mean under each sample (the Kriging believer), with the noise
-        of a measurement; with `rng` it is drawn from the posterior under each sample.
-        """
+        """Condition on fantasies of some functions at a point (D,), drawn from the posterior under
+        each sample, with the noise of a measurement."""
         functions = dict(self.functions)
         for name in names:
             function = functions[name]
             posterior = function.posterior
             mean, variance = (moment[:, 0] for moment in posterior.mean_variance(point[None]))
-            if rng is not None:
-                mean += np.sqrt(variance + posterior.noise) * rng.standard_normal(len(mean))
+            mean += np.sqrt(variance + posterior.noise) * rng.standard_normal(len(mean))
             functions[name] = replace(
                 function, posterior=posterior.append(point, mean, posterior.noise)
             )
+        return replace(self, functions=functions)
+
+    def fantasize_expected(self, pending: Iterable[tuple[Array, Iterable[str]]]) -> "Surrogate":
+        """Condition on what is expected of functions at points, as the Kriging believer does: that
+        some are believed does not change what is expected of others."""
+        functions, points = dict(self.functions), dict[str, list[Array]]()
+        for point, names in pending:
+            for name in names:
+                points.setdefault(name, []).append(point)
+        for name, several in points.items():
+            posterior = functions[name].posterior
+            if len(posterior.inputs) >= _MANY:
+                posterior = posterior.append_expected(np.array(several))
+            else:
+                for point in several:
+                    mean = posterior.mean_variance(point[None])[0][:, 0]
+                    posterior = posterior.append(point, mean, posterior.noise)
+            functions[name] = replace(functions[name], posterior=posterior)
         return replace(self, functions=functions)
 
     def repeated(self, fantasies: int) -> "Surrogate":

@@ -72,6 +72,8 @@ def more_site_points(surrogate: Surrogate, points: Array, before: Surrogate) -> 
     earlier = np.vstack([points, *(f.posterior.inputs for f in before.functions.values())])
     now = [function.posterior for function in surrogate.functions.values()]
     new = np.unique(_measured_inside(surrogate, now), axis=0)
+    known = {point.tobytes() for point in earlier}
+    new = new[[point.tobytes() not in known for point in new]]
     if len(earlier):
         new = new[_distances(surrogate, new, earlier).min(axis=1) > _MEASURED_SPACING]
     most = max(0, _MOST_MEASURED + _MOST_WITNESSES - len(points))
