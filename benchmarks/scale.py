@@ -233,13 +233,15 @@ class Deciding(Mapping[str, float]):
         self.last_full, self.spent = -math.inf, 0.0
 
     def at(self, measured: int, pending: int) -> tuple[float, float]:
-        """Full and partial, linear between the logarithms of what was measured."""
+        """Full and partial, linear between the logarithms of what was measured, and beyond."""
 
         def between(kind: int) -> float:
-            columns = []
+            columns, at, known = [], math.log(max(measured, 1)), np.log(MEASURED)
             for p in PENDING:
                 times = [math.log(self.table[m, p][kind]) for m in MEASURED]
-                columns.append(np.interp(math.log(max(measured, 1)), np.log(MEASURED), times))
+                slope = (times[-1] - times[-2]) / (known[-1] - known[-2])
+                beyond = slope * max(at - known[-1], 0.0)
+                columns.append(np.interp(at, known, times) + beyond)
             where = [math.log(p + 1) for p in PENDING]
             return math.exp(float(np.interp(math.log(pending + 1), where, columns)))
 
@@ -267,38 +269,42 @@ class Deciding(Mapping[str, float]):
 
 
 def utilisation(workers: int, ratio: float, seconds: Seconds) -> tuple[float, float, float]:
-    """Of the workers, from the first job until no more are asked for; of what decides; and the
-    share of the time until all places are filled once."""
+    """Of the workers, from when all had a job until no more are asked for; of what decides; and
+    the share of the time that it took until all had one. A job takes `ratio` times what a partial
+    update takes when it starts, give or take a half."""
     task = Farm(1, workers)
     deciding = Deciding(seconds, 1.0)
-    typical = deciding.at(1000, workers)[1]
     clock = VirtualClock(deciding)
     optimizer = Optimizer(task.problem, "random", initial=0, clock=clock, model=MODEL, seed=0)
     deciding.optimizer = optimizer  # type: ignore[assignment]
-    lasts, jobs = ratio * typical, 12 * workers
     rng = np.random.default_rng(0)
+
+    def lasts(_: Mapping[str, object]) -> float:
+        partial = deciding.at(len(optimizer.observations.history), workers)[1]
+        return ratio * partial * float(rng.uniform(0.5, 1.5))
+
     ended = [
         (job.started, job.ended)
         for job in simulate(
             optimizer,
             lambda name, _: dict.fromkeys(task.problem.tasks[name].measures, 0.0),
-            dict.fromkeys(task.problem.tasks, lambda _: lasts * rng.uniform(0.5, 1.5)),
-            jobs=jobs,
+            dict.fromkeys(task.problem.tasks, lasts),
+            jobs=4 * workers,
         )
     ]
     until = max(started for started, _ in ended)
-    busy = sum(min(end, until) - started for started, end in ended)
-    filled = sorted(started for started, _ in ended)[workers - 1]
-    return busy / (workers * until), deciding.spent / clock.time, filled / until
+    since = sorted(started for started, _ in ended)[workers - 1]
+    busy = sum(max(min(end, until) - max(started, since), 0.0) for started, end in ended)
+    return busy / (workers * (until - since)), min(deciding.spent / until, 1.0), since / until
 
 
 def simulations(seconds: Seconds) -> str:
     lines = [
-        "| workers | a job takes so many decisions | workers busy | decider busy"
-        " | first filling, share of the time |",
+        "| workers | a job takes as long as so many decisions | workers busy | decider busy"
+        " | until all had a job, share of the time |",
         "|---|---|---|---|---|",
     ]
-    for workers in (100, 1000, 4000):
+    for workers in (100, 1000, 3000):
         for ratio in (0.5, 1.0, 2.0, 5.0):
             times = ratio * workers
             busy, deciding, filled = utilisation(workers, times, seconds)

@@ -164,6 +164,31 @@ def test_commands(trio, tmp_path, monkeypatch):
         study.run({"run": ["no-such-program"]}, evaluations=4, executor=cm.Dask(trio.address))
 
 
+def test_a_job_that_somebody_cancels_is_ended(trio, tmp_path):
+    """Its process ends, and its place is free."""
+    url, mark = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "pid"
+    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 1})
+    study, other = quick(problem, url), quick(problem, url)
+
+    def first_hangs(params):
+        if not mark.exists():
+            mark.write_text(str(os.getpid()))
+            time.sleep(3600)
+        return {"f": params["x"]}
+
+    def on(event):
+        if event.kind == "started" and event.job.number == 0:
+            while not mark.exists() or not mark.read_text():
+                time.sleep(0.02)
+            other.cancel(0)
+
+    report = study.run(first_hangs, evaluations=3, executor=cm.Dask(trio.address), on=on, lease=0.9)
+    assert report.evaluations == 3
+    assert [job.state for job in study.jobs] == ["cancelled", "done", "done", "done"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
 def test_clusters_of_dask_and_clients_can_be_given(tmp_path):
     from distributed import Client, LocalCluster
 
