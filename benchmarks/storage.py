@@ -5,10 +5,10 @@ server.
     .venv-peers/bin/python benchmarks/storage.py
 
 Pairs of ask and tell with random suggestions, six parameters and one function, by one process and
-by eight on this machine, when nothing, 10,000 and 100,000 jobs have been finished. A real
-PostgreSQL server, and SQLite in a file; Optuna's `RDBStorage` with its `RandomSampler`. Each number
-is of ten seconds, after all processes have opened the study; which took so long as the second
-number says. Written to `results/storage.md`.
+by eight on this machine, when nothing, 10,000 and 100,000 jobs have been finished (by one, as each
+process would read them all). A real PostgreSQL server, and SQLite in a file; Optuna's `RDBStorage`
+with its `RandomSampler`. Each number is of ten seconds, after all processes have opened the study
+and made one pair, which took as long as the second number says. Written to `results/storage.md`.
 """
 
 import argparse
@@ -265,6 +265,8 @@ def main() -> None:
         for storage in options.storages:
             for finished in options.finished:
                 for processes in options.processes:
+                    if finished == 100_000 and processes > 1:
+                        continue  # each would read all of them: minutes
                     found = [
                         measure(tool, new(storage), finished, processes) for tool in options.tools
                     ]

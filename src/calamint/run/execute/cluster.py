@@ -27,6 +27,7 @@ class Worker:
         offers: How many jobs it takes, by resource.
         used: How much of that is used by jobs that a client waits for.
         tasks: The number of these jobs.
+        is_open: Whether it takes jobs; one that is ending, or has too little memory, does not.
         about: What it says of itself.
         ends: The moment when it does, by this machine's clock, if it has a wall-time.
     """
@@ -36,6 +37,7 @@ class Worker:
     offers: Mapping[str, float]
     used: dict[str, float]
     tasks: int
+    is_open: bool
     about: "remote.About | None" = None
     ends: float | None = None
 
@@ -49,9 +51,9 @@ def _workers(dask_scheduler: Any) -> dict[str, dict[str, Any]]:
             "offers": dict(state.resources),
             "used": dict(state.used_resources),
             "tasks": len(state.processing),
+            "is_open": state.status.name == "running",
         }
         for address, state in dask_scheduler.workers.items()
-        if state.status.name == "running"
     }
 
 
@@ -64,7 +66,7 @@ class Cluster:
     """A connection to a cluster, made again when it is lost.
 
     Attributes:
-        workers: Those that can be sent jobs, by address, as of the last look.
+        workers: By address, as of the last look.
         before: As of the look before.
         looked: When that was.
         down: Since when the scheduler cannot be reached, if it cannot.

@@ -97,7 +97,7 @@ class Dask(Executor):
         self._over: queue.SimpleQueue[tuple[_Key, Any]] = queue.SimpleQueue()
         self._results: list[JobResult] = []
         self._strangers: dict[_Key, str] = {}
-        self._asked = -AGAIN
+        self._asked, self._is_closed = -AGAIN, False
         self.cluster.connect()
 
     # -- sending -----------------------------------------------------------------------------------
@@ -108,34 +108,22 @@ class Dask(Executor):
 
     def _place(self, resources: tuple[str, ...]) -> str | None:
         """The worker with most room for a job; of those alike, the one that ends last."""
-        rooms = [
-            (self._room(address, worker, resources), worker.ends or float("inf"), address)
-            for address, worker in self.cluster.workers.items()
-        ]
-        room, _, address = max(rooms, default=(0.0, 0.0, ""))
-        return address if room >= 1 else None
-
-    def _room(self, address: str, worker: Worker, resources: tuple[str, ...]) -> float:
-        """How many more jobs a worker can take on these resources.
-
-        The scheduler counts the jobs of all clients, but not those of clients that are gone; and it
-        may not have heard of the last ones yet.
-        """
-        if worker.about is None:
-            return 0.0
-        here = [sent for sent in self._sent.values() if sent.address == address]
-        counted = [sent.job for sent in here if sent.future is not None]
-        uncounted = [sent.job for sent in here if sent.future is None]
-        strangers = sum(place == address for place in self._strangers.values())
-        if not worker.offers:
-            return worker.threads - max(worker.tasks, len(counted)) - len(uncounted) - strangers
-        own = Counter(name for job in counted for name in job.resources)
-        more = Counter(name for job in uncounted for name in job.resources)
-        free = min(
-            worker.offers.get(name, 0.0) - max(worker.used.get(name, 0.0), own[name]) - more[name]
-            for name in resources
+        here: dict[str, list[_Sent]] = {}
+        for sent in self._sent.values():
+            here.setdefault(sent.address, []).append(sent)
+        strangers = Counter(self._strangers.values())
+        best = max(
+            (
+                (
+                    _room(worker, here.get(address, []), resources) - strangers[address],
+                    worker.ends or float("inf"),
+                    address,
+                )
+                for address, worker in self.cluster.workers.items()
+            ),
+            default=(0.0, 0.0, ""),
         )
-        return free - strangers  # whatever they use
+        return best[-1] if best[0] >= 1 else None
 
     def start(self, job: Job) -> None:
         address = self._place(job.resources)
@@ -165,7 +153,8 @@ class Dask(Executor):
             self._take(*self._over.get(timeout=0.0 if self._results else max(seconds, 0.0)))
             while True:
                 self._take(*self._over.get_nowait())
-        self._look()
+        if not self._is_closed:
+            self._look()
         results, self._results = self._results, []
         return results
 
@@ -221,8 +210,12 @@ class Dask(Executor):
                 found = spooled[key]
                 values, error, cause = found.values, found.error, found.cause
                 self._end(key, JobResult(sent.job, values, error, cause=cause, spooled=found.file))
-            elif key in gone or key not in running:
+            elif key in gone:
                 self._lose(key, self._what_became_of(sent))
+            elif key not in running:
+                with suppress(OSError):  # should Dask still send it there, it does not begin
+                    self.cluster.broadcast(remote.stop, self._site, *key, workers=[sent.address])
+                self._lose(key, f"Dask did not start it on {sent.address}")
 
     def _collect(self, workers: Iterable[str]) -> tuple[dict[_Key, SpooledResult], dict[_Key, str]]:
         """Results in files, and the addresses of workers of jobs that run.
@@ -305,5 +298,25 @@ class Dask(Executor):
         until, results = time.monotonic() + ANSWER, list[JobResult]()
         while self._sent and self.cluster.down is None and time.monotonic() < until:
             results += self.wait(0.1)
-        self._results = [*results, *self._results]
+        self._results, self._is_closed = [*results, *self._results], True
         self.cluster.close()
+
+
+def _room(worker: Worker, here: list[_Sent], resources: tuple[str, ...]) -> float:
+    """How many more jobs a worker can take on these resources, beside those that it has.
+
+    The scheduler counts the jobs of all clients, but not those of clients that are gone; and it may
+    not have heard of the last ones yet.
+    """
+    if worker.about is None or not worker.is_open:
+        return 0.0
+    counted = [sent.job for sent in here if sent.future is not None]
+    uncounted = [sent.job for sent in here if sent.future is None]
+    if not worker.offers:
+        return worker.threads - max(worker.tasks, len(counted)) - len(uncounted)
+    own = Counter(name for job in counted for name in job.resources)
+    more = Counter(name for job in uncounted for name in job.resources)
+    return min(
+        worker.offers.get(name, 0.0) - max(worker.used.get(name, 0.0), own[name]) - more[name]
+        for name in resources
+    )

@@ -110,18 +110,22 @@ def _machine(site: Site) -> Machine:
         return _MACHINES[site]
 
 
+def _machines(study: str) -> list[Machine]:
+    """Of all runs of a study, wherever they were started from."""
+    return [machine for site, machine in list(_MACHINES.items()) if site.study == study]
+
+
 def collect(site: Site) -> tuple[list[SpooledResult], list[tuple[int, int]]]:
     """Results of a study that are in files here, and jobs that run, with their attempts."""
-    machine = _machine(site)
-    running = machine.running  # one that ends meanwhile is in both
-    return machine.spooled(), running
+    running = [key for machine in _machines(site.study) for key in machine.running]
+    return _machine(site).spooled(), running  # one that ends meanwhile is in both
 
 
 def stop(site: Site, number: int, attempt: int) -> None:
     """End a job, or do not begin it."""
-    machine = _machine(site)
     with _LOCK:
-        if not machine.stop(number, attempt):
+        stopped = [machine.stop(number, attempt) for machine in _machines(site.study)]
+        if not any(stopped):
             _CANCELLED.add((site.study, number, attempt))
 
 
