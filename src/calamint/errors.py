@@ -42,6 +42,10 @@ class TaskError(CalamintError):
     """A task that cannot be started at all, at any input."""
 
 
+class RepeatedRequestError(CalamintError):
+    """A request that was made before, by its idempotency key; nothing is done twice."""
+
+
 class ModelError(CalamintError):
     """No model can be fitted to what was measured, by any method."""
 

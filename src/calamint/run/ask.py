@@ -15,7 +15,7 @@ from calamint.decide import CanStart, State, Suggestion, anywhere, available_res
 from calamint.errors import ExhaustedError, ProblemError
 from calamint.run.jobs import Job
 from calamint.run.replay import Replica
-from calamint.run.store import Booking, Store, Turn, owner, retried
+from calamint.run.store import Booking, Store, Turn, retried
 
 
 @final
@@ -68,7 +68,7 @@ def next_job(store: Store, turn: Turn, replica: Replica, request: Request) -> Jo
                 ours = turn.take()
                 continue
             with turn.kept():
-                made = _decide(replica, request, free, competing)
+                made = _decide(store, replica, request, free, competing)
             if made is None:
                 return None
             state, booking = made
@@ -107,7 +107,7 @@ def _decide_at_once(store: Store, replica: Replica, request: Request) -> Job | N
         free, competing = _competing(replica, request)
         if not competing or replica.optimizer.needs_model(competing):
             return None
-        made = _decide(replica, request, free, competing)
+        made = _decide(store, replica, request, free, competing)
         if made is None:
             return None
         state, booking = made
@@ -117,6 +117,7 @@ def _decide_at_once(store: Store, replica: Replica, request: Request) -> Job | N
 
 
 def _decide(
+    store: Store,
     replica: Replica,
     request: Request,
     free: Mapping[str, int],
@@ -139,7 +140,7 @@ def _decide(
     suggestion = replace(suggestion, resources=_booked(replica, request, suggestion.resources))
     competed = request.task is None and confirmation is None and not request.beyond
     contested = free if competed else None
-    return state, Booking(suggestion, decision, contested, owner(), request.lease)
+    return state, Booking(suggestion, decision, contested, store.owner, request.lease)
 
 
 def _start_waiting(
@@ -158,7 +159,7 @@ def _start_waiting(
         if place is None:
             continue
         place = _booked(replica, request, place)
-        attempt = store.start(number, place, replica.revision, owner(), request.lease)
+        attempt = store.start(number, place, replica.revision, store.owner, request.lease)
         if attempt is not None:
             return _job(replica, replica.jobs[number], attempt, place)
     return None

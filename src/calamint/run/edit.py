@@ -13,7 +13,7 @@ from calamint.run.ask import check_lease
 from calamint.run.changes import change_problem, changes_of, check_pausable, problem_before
 from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
 from calamint.run.read_table import Extra, Imported, rows_to_add
-from calamint.run.store import Database, Measured, Store, owner
+from calamint.run.store import Database, Measured, Store
 from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
 from calamint.run.view import StudyView, stored_study
 
@@ -134,7 +134,7 @@ class StudyEditor(StudyView):
         """Take over a job that goes on though its owner is gone, and renew its lease; False if it
         has ended, or was given to others."""
         check_lease(lease)
-        return self._store.adopt(self._resolve(job)[0], job.attempt, owner(), lease)
+        return self._store.adopt(self._resolve(job)[0], job.attempt, self._store.owner, lease)
 
     def reap(self, alive: Iterable[Job] = ()) -> int:
         """Release leased jobs whose lease has expired or whose owner is dead, as `ask` does by

@@ -13,7 +13,7 @@ from calamint.errors import ResultError
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.retries import retried
-from calamint.run.store.rows import Measured, Rows, user, words
+from calamint.run.store.rows import Measured, Rows, words
 
 Correction = Literal["amended", "completed", "withdrawn", "forgiven", "restored"]
 CORRECTIONS: tuple[Correction, ...] = (
@@ -128,7 +128,7 @@ class Corrections:
         reason: str,
         detail: Mapping[str, Any],
     ) -> int:
-        said = {**detail, "by": user(), "reason": words(reason)}
+        said = {**detail, "by": self._rows.by, "reason": words(reason)}
         # What was learnt with the old values is no start for what is learnt with the new ones.
         self._rows.update_study(connection, state=None)
         return self._rows.event(connection, kind, job.number, None, said)

@@ -10,7 +10,7 @@ from calamint.problem import Problem
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.retries import retried
-from calamint.run.store.rows import Rows, user, words
+from calamint.run.store.rows import Rows, words
 
 Pausable = Literal["task", "resource"]
 
@@ -60,15 +60,16 @@ class ProblemChanges:
             row = self._rows.study(connection)
             if (row.revision, row.sequence) != (revision, sequence):
                 return None
+            resumed = Rows(row.id, self._rows.now, self._rows.clock)
             for kind, name in _paused(_read_events(connection, row.id, "paused", "resumed")):
                 if name not in (problem.tasks if kind == "task" else problem.resources):
-                    self._rows.event(connection, "resumed", detail=self._said(kind, name, ""))
+                    resumed.event(connection, "resumed", detail=self._said(kind, name, ""))
             # What was learnt under the old problem is no start for what is learnt under this one.
             self._rows.update_study(
                 connection, problem=problem.to_content(), revision=revision + 1, state=None
             )
             write_problem(connection, row.id, problem)
-            said = {"by": user(), "reason": words(reason)}
+            said = {"by": self._rows.by, "reason": words(reason)}
             detail = {"differences": list(differences), "before": row.problem, **said}
             self._rows.event(connection, "changed", detail=detail)
             return revision + 1
@@ -86,7 +87,7 @@ class ProblemChanges:
             self._rows.event(connection, event, detail=self._said(kind, name, reason))
 
     def _said(self, kind: Pausable, name: str, reason: str) -> dict[str, str]:
-        return {"kind": kind, "name": name, "by": user(), "reason": words(reason)}
+        return {"kind": kind, "name": name, "by": self._rows.by, "reason": words(reason)}
 
 
 def problem_changes(database: Database, study: int) -> list[ProblemChange]:

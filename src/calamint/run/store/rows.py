@@ -8,9 +8,10 @@ from typing import Any, final
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from calamint.decide import Suggestion
-from calamint.errors import ResultError
+from calamint.errors import RepeatedRequestError, ResultError
 from calamint.run.jobs import Cause
 from calamint.run.store import schema
+from calamint.run.store.caller import Caller
 from calamint.run.store.liveness import LeaseClock
 
 Measured = Mapping[str, tuple[float, float | None]]  # by function: value and standard error
@@ -20,12 +21,19 @@ Measured = Mapping[str, tuple[float, float | None]]  # by function: value and st
 class Rows:
     """The rows of one study; every method works inside a transaction that the caller holds.
 
-    now    the time, in seconds since 1970, or a virtual one
-    clock  what leases are timed by
+    now     the time, in seconds since 1970, or a virtual one
+    clock   what leases are timed by
+    caller  who wants a change, if that is not the user of this process
     """
 
-    def __init__(self, study: int, now: Callable[[], float], clock: LeaseClock) -> None:
-        self.study_id, self.now, self.clock = study, now, clock
+    def __init__(
+        self,
+        study: int,
+        now: Callable[[], float],
+        clock: LeaseClock,
+        caller: Caller | None = None,
+    ) -> None:
+        self.study_id, self.now, self.clock, self.caller = study, now, clock, caller
 
     def study(self, connection: Connection) -> Row[Any]:
         return connection.execute(_STUDY, {"study": self.study_id}).one()
@@ -210,9 +218,29 @@ class Rows:
                 "job": job,
                 "attempt": attempt,
                 "detail": detail,
+                **self.cause(connection),
             },
         )
         return sequence
+
+    def cause(self, connection: Connection) -> dict[str, str | None]:
+        """Who causes the next event, by which request; the others of a transaction have none.
+
+        Raises:
+            RepeatedRequestError: If that request has caused an event already.
+        """
+        caller = self.caller
+        if caller is None or caller.key is None:
+            return {"caller": caller and caller.name, "request": None, "digest": None}
+        given = {"study": self.study_id, "request": caller.key}
+        if connection.execute(_REQUESTED, given).first() is not None:
+            raise RepeatedRequestError(f"request {caller.key!r} was made before.")
+        return {"caller": caller.name, "request": caller.key, "digest": caller.digest}
+
+    @property
+    def by(self) -> str:
+        """Who makes a change."""
+        return user() if self.caller is None else self.caller.name
 
     def sequence(self, connection: Connection, count: int) -> int:
         """Take the next `count` sequence numbers; the last of them."""
@@ -262,6 +290,9 @@ _RELEASED = select(func.max(schema.events.c.attempt)).where(
     schema.events.c.study_id == bindparam("study"),
     schema.events.c.job == bindparam("number"),
     schema.events.c.kind == "released",
+)
+_REQUESTED = select(schema.events.c.sequence).where(
+    schema.events.c.study_id == bindparam("study"), schema.events.c.request == bindparam("request")
 )
 _OPEN_ATTEMPTS = (
     select(schema.attempts, _JOBS.number.label("job"), _JOBS.state.label("job_state"))

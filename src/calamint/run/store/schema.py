@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 # The migration that made these tables what they are.
-REVISION = "0004"
+REVISION = "0005"
 
 metadata = MetaData()
 
@@ -171,5 +171,26 @@ events = Table(
     Column("job", Integer),
     Column("attempt", Integer),
     Column("detail", JSON),
+    # Who caused it, if not the user of the process that wrote it; by which request, if that had a
+    # key, and the digest of that request.
+    Column("caller", Text),
+    Column("request", String(200)),
+    Column("digest", String(64)),
     UniqueConstraint("study_id", "sequence"),
+)
+Index("ix_events_request", events.c.study_id, events.c.request, unique=True)
+Index("ix_events_job", events.c.study_id, events.c.job)
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    # SHA-256 of the token, which is not kept.
+    Column("hash", String(64), nullable=False),
+    Column("right", String(20), nullable=False),
+    Column("resources", JSON, nullable=False),
+    # The only study that it is for, or all.
+    Column("study_id", ForeignKey("studies.id")),
+    Column("created", Float, nullable=False),
+    Column("revoked", Float),
 )

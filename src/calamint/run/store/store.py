@@ -31,10 +31,11 @@ from calamint.errors import ResultError
 from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
 from calamint.run.store.booking import Booking
+from calamint.run.store.caller import Caller
 from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
 from calamint.run.store.leases import adopt, expired_attempts, renew
-from calamint.run.store.liveness import LeaseClock
+from calamint.run.store.liveness import LeaseClock, owner
 from calamint.run.store.problem_changes import ProblemChanges
 from calamint.run.store.retries import retried
 from calamint.run.store.rows import Measured, Rows, words
@@ -46,6 +47,8 @@ if TYPE_CHECKING:  # reading a study's tables must not load the models
 # Seconds between attempts, however often a job failed.
 LONGEST_PAUSE = 600.0
 _NOT_THE_INPUT = ("lost", "infrastructure")
+# Owners that are no processes, of which nobody can see whether they live.
+_REMOTE = "remote:"
 
 
 @final
@@ -55,6 +58,7 @@ class Store:
     settings  of which `retries` and `pause` count here
     now       the time, in seconds since 1970, or a virtual one
     clock     what leases and pauses are timed by
+    caller    who wants changes, if that is not the user of this process
     """
 
     def __init__(
@@ -64,12 +68,25 @@ class Store:
         settings: "Settings",
         now: Callable[[], float],
         clock: LeaseClock,
+        caller: Caller | None = None,
     ) -> None:
         self.database, self.study, self.clock = database, study, clock
         self.retries, self.pause = settings.retries, settings.pause
-        self._rows = Rows(study, now, clock)
+        self._settings = settings
+        self._rows = Rows(study, now, clock, caller)
         self.corrections = Corrections(database, self._rows)
         self.changes = ProblemChanges(database, self._rows)
+
+    def on_behalf_of(self, caller: Caller | None) -> "Store":
+        """The same for somebody else."""
+        given = self.database, self.study, self._settings, self._rows.now, self.clock
+        return Store(*given, caller)
+
+    @property
+    def owner(self) -> str:
+        """Who has the jobs that are asked for: this process, or the caller."""
+        caller = self._rows.caller
+        return owner() if caller is None else f"{_REMOTE}{caller.name}"
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -244,6 +261,7 @@ class Store:
         given = list(rows)
         with self.database.write(self.study) as connection:
             first = self._rows.sequence(connection, len(given)) - len(given) + 1
+            cause = self._rows.cause(connection)
             events = [
                 {
                     "study_id": self.study,
@@ -251,6 +269,7 @@ class Store:
                     "time": self._rows.now(),
                     "kind": "added",
                     "detail": {"notes": dict(notes)} if notes else None,
+                    **(cause if i == 0 else {**cause, "request": None, "digest": None}),
                 }
                 for i, (_, _, notes) in enumerate(given)
             ]
@@ -318,11 +337,12 @@ class Store:
         with self.database.read() as connection:
             if not expired_attempts(self._rows, connection, but):
                 return 0
+        itself = self.on_behalf_of(None)  # it happens by itself, whoever looks
         with self.database.write(self.study) as connection:
             gone = expired_attempts(self._rows, connection, but)
             for row in gone:
                 job = self._rows.job(connection, row.job)
-                self._fail(connection, job, row, "its owner is gone", "lost", True)
+                itself._fail(connection, job, row, "its owner is gone", "lost", True)
             return len(gone)
 
     def _fail(
