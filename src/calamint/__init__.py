@@ -26,10 +26,30 @@ if TYPE_CHECKING:
         VirtualClock,
         optimize,
     )
-    from calamint.errors import CalamintError, ProblemError, ResultError, StorageError, TaskError
+    from calamint.errors import (
+        AccessError,
+        CalamintError,
+        JobStateError,
+        ProblemError,
+        ResultError,
+        StorageError,
+        TaskError,
+        UnknownJobError,
+    )
     from calamint.model import Model
     from calamint.problem import Choice, Constraint, Integer, Problem, Real, Task
-    from calamint.run import Dask, InProcess, Job, Local, Progress, Simulated, Study, Watcher
+    from calamint.run import (
+        Dask,
+        InProcess,
+        Job,
+        Local,
+        Progress,
+        RemoteStudy,
+        Simulated,
+        Study,
+        Watcher,
+        connect,
+    )
     from calamint.show import Live, plots
 
 __version__ = "0.1.0"
@@ -42,6 +62,7 @@ __all__ = [
     "PESC",
     "RS",
     "RSDG",
+    "AccessError",
     "AugmentedLagrangian",
     "CalamintError",
     "Choice",
@@ -50,6 +71,7 @@ __all__ = [
     "InProcess",
     "Integer",
     "Job",
+    "JobStateError",
     "Live",
     "Local",
     "Model",
@@ -61,6 +83,7 @@ __all__ = [
     "Random",
     "Real",
     "Recommendation",
+    "RemoteStudy",
     "ResultError",
     "Settings",
     "Simulated",
@@ -70,8 +93,10 @@ __all__ = [
     "Task",
     "TaskError",
     "Thompson",
+    "UnknownJobError",
     "VirtualClock",
     "Watcher",
+    "connect",
     "optimize",
     "plots",
 ]
@@ -79,7 +104,16 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "errors": ("CalamintError", "ProblemError", "ResultError", "StorageError", "TaskError"),
+        "errors": (
+            "AccessError",
+            "CalamintError",
+            "JobStateError",
+            "ProblemError",
+            "ResultError",
+            "StorageError",
+            "TaskError",
+            "UnknownJobError",
+        ),
         "problem": ("Choice", "Constraint", "Integer", "Problem", "Real", "Task"),
         "model": ("Model",),
         "acquire": (
@@ -103,7 +137,18 @@ __getattr__, __dir__ = lazy_exports(
             "VirtualClock",
             "optimize",
         ),
-        "run": ("Dask", "InProcess", "Job", "Local", "Progress", "Simulated", "Study", "Watcher"),
+        "run": (
+            "Dask",
+            "InProcess",
+            "Job",
+            "Local",
+            "Progress",
+            "RemoteStudy",
+            "Simulated",
+            "Study",
+            "Watcher",
+            "connect",
+        ),
         "show": ("Live",),
     },
     whole=("show.plots",),

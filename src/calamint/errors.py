@@ -14,6 +14,14 @@ class ResultError(ProblemError):
     """A result that cannot be accepted as it is; nothing was changed."""
 
 
+class UnknownJobError(ResultError):
+    """A job that the study does not have."""
+
+
+class JobStateError(ResultError):
+    """What the state of a job does not allow, such as telling it twice; nothing was changed."""
+
+
 class StorageError(CalamintError):
     """A storage that cannot be read or written; nothing that was acknowledged is lost.
 
@@ -40,6 +48,10 @@ class SchemaError(StorageError):
 
 class TaskError(CalamintError):
     """A task that cannot be started at all, at any input."""
+
+
+class AccessError(CalamintError):
+    """A request without a token, or with one that does not allow it."""
 
 
 class RepeatedRequestError(CalamintError):

@@ -305,9 +305,9 @@ def test_a_job_of_another_study_is_refused_even_when_seeds_agree(storage):
 
 def test_pauses_are_capped(storage):
     study = quick(storage=storage.open(), pause=0.5, retries=5000)
-    assert study._store._pause(1) == 0.5
-    assert study._store._pause(3) == 2.0
-    assert study._store._pause(4000) == 600.0
+    assert study._store.policy.pause_after(1) == 0.5
+    assert study._store.policy.pause_after(3) == 2.0
+    assert study._store.policy.pause_after(4000) == 600.0
 
 
 def test_cancelled_jobs_give_their_resources_back(storage, study):

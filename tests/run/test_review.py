@@ -75,7 +75,9 @@ def test_files_of_an_earlier_study_are_not_its_results(tmp_path, monkeypatch):
 def test_studies_do_not_share_folders():
     studies = [quick(ONE, name=name) for name in ("a/b", "a b", "..", "ok", "a_b")]
     database = studies[0].database
-    names = [folder_name(quick(ONE, database, name=s.name)) for s in studies]
+    names = [
+        folder_name(s.name, quick(ONE, database, name=s.name).replica().study) for s in studies
+    ]
     assert len(set(names)) == 5
     assert all("/" not in name and name != ".." for name in names)
 

@@ -1,7 +1,8 @@
 """A study that is told, corrected and changed."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from sqlalchemy import Row
 
@@ -13,7 +14,7 @@ from calamint.run.ask import check_lease
 from calamint.run.changes import change_problem, changes_of, check_pausable, problem_before
 from calamint.run.jobs import CAUSES, Cause, Job, listed_jobs
 from calamint.run.read_table import Extra, Imported, rows_to_add
-from calamint.run.store import Database, Measured, Store
+from calamint.run.store import Caller, Database, Measured, Store
 from calamint.run.tables import parse_measurements, parse_numbers, parse_rows
 from calamint.run.view import StudyView, stored_study
 
@@ -32,6 +33,13 @@ class StudyEditor(StudyView):
         """row: that of the study in the table of studies."""
         super().__init__(database, row, problem, settings, clock)
         self._store = Store(database, row.id, settings, self.now, self._replica.lease_clock)
+
+    def on_behalf_of(self, caller: Caller | None) -> Self:
+        """The same study, changed by somebody else: what happened says by whom, and jobs that are
+        asked for are that caller's."""
+        other = copy(self)
+        other._store = self._store.on_behalf_of(caller)
+        return other
 
     @staticmethod
     def of(

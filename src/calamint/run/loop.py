@@ -79,8 +79,9 @@ class Loop:
         self.executor = executor if executor is not None else Local()
         graph = study.problem.graph
         self.functions = parse_tasks(graph.tasks, tasks, self.executor.could_start)
-        uid = study.replica().uid
-        self.executor.prepare(self.functions, jobs_folder(study), folder_name(study), uid)
+        replica, folder = study.replica(), jobs_folder(study.database)
+        name = folder_name(study.name, replica.study)
+        self.executor.prepare(self.functions, folder, name, replica.uid)
         self.starting = Starting(self.executor, self._started, self._say)
         self.running: dict[Job, float] = {}
         self.best: Recommendation | None = None

@@ -27,7 +27,7 @@ from calamint.decide import (
     free_capacity,
     recompute_update,
 )
-from calamint.errors import ProblemError, ResultError, StorageError
+from calamint.errors import ProblemError, ResultError, StorageError, UnknownJobError
 from calamint.problem import Params, Problem, Task
 from calamint.run.corrected import Corrected
 from calamint.run.earlier import EarlierProblems
@@ -133,7 +133,9 @@ class Replica:
             isinstance(job, Job)
             and (job.study, job.task, job.params) != (self.uid, known.task, known.params)
         ):
-            raise ResultError(f"job {number!r} does not belong to this study: nothing was changed.")
+            raise UnknownJobError(
+                f"job {number!r} does not belong to this study: nothing was changed."
+            )
         return number, attempt
 
     def task_of(self, number: int) -> Task | None:

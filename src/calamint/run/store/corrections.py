@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from calamint.errors import ResultError
+from calamint.errors import JobStateError
 from calamint.run.store import schema
 from calamint.run.store.database import Database
 from calamint.run.store.retries import retried
@@ -44,7 +44,7 @@ class Corrections:
             told = self._used(connection, job)
             missing = [name for name in measured if name not in told]
             if missing:
-                raise ResultError(
+                raise JobStateError(
                     f"job {number} has no value of {missing[0]!r} to amend: complete it."
                     " Nothing was changed."
                 )
@@ -62,7 +62,7 @@ class Corrections:
             told = self._used(connection, job)
             known = [name for name in measured if name in told]
             if known:
-                raise ResultError(
+                raise JobStateError(
                     f"job {number} was told {known[0]} = {told[known[0]].value:g} already: amend"
                     " it if that is wrong. Nothing was changed."
                 )
@@ -98,7 +98,7 @@ class Corrections:
             job = self._job(connection, number, (*_TOLD, "withdrawn"), "restored")
             first = self._told(connection, number)
             if first is None or not self._corrected(connection, number, first.sequence):
-                raise ResultError(f"job {number} was never corrected: nothing was changed.")
+                raise JobStateError(f"job {number} was never corrected: nothing was changed.")
             self._event(connection, "restored", job, "", {})
             self._use(connection, job, first.sequence)
             failed = first.kind == "failed" or _broken(first)
@@ -113,9 +113,11 @@ class Corrections:
         job = self._rows.job(connection, number)
         if job.state not in states:
             if states == ("failed",):
-                raise ResultError(f"job {number} is {job.state}, not failed: nothing was changed.")
+                raise JobStateError(
+                    f"job {number} is {job.state}, not failed: nothing was changed."
+                )
             remedy = "restore it first" if job.state == "withdrawn" else "it has no result yet"
-            raise ResultError(
+            raise JobStateError(
                 f"job {number} is {job.state} and cannot be {doing}: {remedy}. Nothing was changed."
             )
         return job

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Row, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, select
 
 from calamint.decide import Recommendation
 from calamint.run.jobs import AttemptRecord, JobRecord
@@ -14,17 +14,22 @@ from calamint.run.store.retries import retried
 @retried
 def attempt_records(database: Database, study: int, running: bool) -> list[AttemptRecord]:
     """Attempts, oldest first: those that run, or all."""
+    which = [schema.attempts.c.outcome.is_(None)] if running else []
+    with database.read() as connection:
+        return read_attempts(connection, study, *which)
+
+
+def read_attempts(
+    connection: Connection, study: int, *which: ColumnElement[bool]
+) -> list[AttemptRecord]:
+    """Attempts, oldest first, of which some conditions hold."""
     attempts, jobs = schema.attempts, schema.jobs
-    query = (
+    rows = connection.execute(
         select(attempts, jobs.c.number.label("job"))
         .join(jobs, jobs.c.id == attempts.c.job_id)
-        .where(attempts.c.study_id == study)
+        .where(attempts.c.study_id == study, *which)
         .order_by(attempts.c.id)
-    )
-    if running:
-        query = query.where(attempts.c.outcome.is_(None))
-    with database.read() as connection:
-        rows = connection.execute(query).all()
+    ).all()
     return [
         AttemptRecord(
             row.job,
@@ -90,25 +95,31 @@ def standard_errors(database: Database, study: int, number: int) -> dict[str, fl
 @retried
 def job_records(database: Database, study: int) -> list[JobRecord]:
     """All jobs, oldest first, with what they measured."""
-    jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
     with database.read() as connection:
-        rows = connection.execute(
-            select(jobs, decisions.c.update_kind, decisions.c.warnings, decisions.c.stage_seconds)
-            .outerjoin(
-                decisions,
-                and_(
-                    decisions.c.study_id == jobs.c.study_id,
-                    decisions.c.number == jobs.c.decision,
-                ),
-            )
-            .where(jobs.c.study_id == study)
-            .order_by(jobs.c.number)
-        ).all()
-        found = connection.execute(
-            select(measured.c.job_id, measured.c.function, measured.c.value).where(
-                measured.c.study_id == study, measured.c.used
-            )
-        ).all()
+        return read_jobs(connection, study)
+
+
+def read_jobs(connection: Connection, study: int, *which: ColumnElement[bool]) -> list[JobRecord]:
+    """Jobs, oldest first, of which some conditions hold, with what they measured."""
+    jobs, decisions, measured = schema.jobs, schema.decisions, schema.measurements
+    rows = connection.execute(
+        select(jobs, decisions.c.update_kind, decisions.c.warnings, decisions.c.stage_seconds)
+        .outerjoin(
+            decisions,
+            and_(
+                decisions.c.study_id == jobs.c.study_id,
+                decisions.c.number == jobs.c.decision,
+            ),
+        )
+        .where(jobs.c.study_id == study, *which)
+        .order_by(jobs.c.number)
+    ).all()
+    some = [measured.c.job_id.in_([row.id for row in rows])] if which else []
+    found = connection.execute(
+        select(measured.c.job_id, measured.c.function, measured.c.value).where(
+            measured.c.study_id == study, measured.c.used, *some
+        )
+    ).all()
     values: dict[int, dict[str, float]] = {}
     for job, function, value in found:
         values.setdefault(job, {})[function] = value

@@ -8,7 +8,7 @@ from typing import Any, final
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from calamint.decide import Suggestion
-from calamint.errors import RepeatedRequestError, ResultError
+from calamint.errors import JobStateError, RepeatedRequestError, UnknownJobError
 from calamint.run.jobs import Cause
 from calamint.run.store import schema
 from calamint.run.store.caller import Caller
@@ -49,7 +49,7 @@ class Rows:
     def job(self, connection: Connection, number: int) -> Row[Any]:
         found = connection.execute(_JOB, {"study": self.study_id, "number": number}).first()
         if found is None:
-            raise ResultError(f"job {number!r} was not asked for here: nothing was changed.")
+            raise UnknownJobError(f"job {number!r} was not asked for here: nothing was changed.")
         return found
 
     def update_job(self, connection: Connection, job: int, **values: Any) -> None:
@@ -67,13 +67,13 @@ class Rows:
         which = job.attempts if attempt is None else attempt
         row = connection.execute(_ATTEMPT, {"job": job.id, "number": which}).first()
         if row is None:
-            raise ResultError(
+            raise JobStateError(
                 f"job {number} cannot be {doing}: it is {job.state}, and no such attempt was"
                 " started; nothing was changed."
             )
         if row.outcome in ("done", "failed", "late"):
             word = "failed" if row.outcome == "failed" else "told"
-            raise ResultError(f"job {number} was already {word}: nothing was changed.")
+            raise JobStateError(f"job {number} was already {word}: nothing was changed.")
         return job, row
 
     def latest_attempt(self, connection: Connection, job: Row[Any]) -> Row[Any]:

@@ -21,19 +21,19 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, final
 
 from sqlalchemy import Connection, Row, insert
 
 from calamint.decide import Suggestion
-from calamint.errors import ResultError
+from calamint.errors import JobStateError
 from calamint.run.jobs import OPEN, Cause
 from calamint.run.store import schema
 from calamint.run.store.booking import Booking
 from calamint.run.store.caller import Caller
 from calamint.run.store.corrections import Corrections
 from calamint.run.store.database import Database
+from calamint.run.store.failures import RetryPolicy, fail_attempt
 from calamint.run.store.leases import adopt, expired_attempts, renew
 from calamint.run.store.liveness import LeaseClock, owner
 from calamint.run.store.problem_changes import ProblemChanges
@@ -44,9 +44,6 @@ if TYPE_CHECKING:  # reading a study's tables must not load the models
     from calamint.decide import FullUpdate, Recommendation, Settings
 
 
-# Seconds between attempts, however often a job failed.
-LONGEST_PAUSE = 600.0
-_NOT_THE_INPUT = ("lost", "infrastructure")
 # Owners that are no processes, of which nobody can see whether they live.
 _REMOTE = "remote:"
 
@@ -71,7 +68,7 @@ class Store:
         caller: Caller | None = None,
     ) -> None:
         self.database, self.study, self.clock = database, study, clock
-        self.retries, self.pause = settings.retries, settings.pause
+        self.policy = RetryPolicy(settings.retries, settings.pause)
         self._settings = settings
         self._rows = Rows(study, now, clock, caller)
         self.corrections = Corrections(database, self._rows)
@@ -185,7 +182,9 @@ class Store:
             said = "; ".join(f"{name} is {value}" for name, value in broken.items())
             reason = words(said) if said else None
             if reason is not None and retry and not measured:
-                return self._fail(connection, job, row, reason, "crashed", retry)
+                return fail_attempt(
+                    self._rows, connection, self.policy, job, row, reason, "crashed", retry
+                )
             late = job.state not in OPEN
             now = self._rows.now()
             took = seconds if seconds is not None else max(now - row.started, 0.0)
@@ -222,7 +221,9 @@ class Store:
         """An attempt ended without a result; False if its job had ended, or was given to others."""
         with self.database.write(self.study) as connection:
             job, row = self._rows.attempt(connection, number, attempt, "failed")
-            return self._fail(connection, job, row, words(reason), cause, retry)
+            return fail_attempt(
+                self._rows, connection, self.policy, job, row, words(reason), cause, retry
+            )
 
     @retried
     def release(self, number: int) -> None:
@@ -230,7 +231,7 @@ class Store:
         with self.database.write(self.study) as connection:
             job = self._rows.job(connection, number)
             if job.state != "held":
-                raise ResultError(f"job {number} is {job.state}, not held: nothing was changed.")
+                raise JobStateError(f"job {number} is {job.state}, not held: nothing was changed.")
             self._rows.update_job(connection, job.id, state="waiting", not_before=None)
             self._rows.event(connection, "released", number, job.attempts)
 
@@ -244,11 +245,11 @@ class Store:
                 self._rows.event(connection, "completed", number, None, {"more": False})
                 return
             if job.state not in OPEN:
-                raise ResultError(f"job {number} is already {job.state}: nothing was changed.")
+                raise JobStateError(f"job {number} is already {job.state}: nothing was changed.")
             latest = self._rows.latest_attempt(connection, job) if attempt is not None else None
             if latest is not None and (attempt != job.attempts or latest.outcome is not None):
                 words = f"attempt {attempt} at job {number} is over, and others may try it"
-                raise ResultError(f"{words}: nothing was changed.")
+                raise JobStateError(f"{words}: nothing was changed.")
             for row in self._rows.open_attempts(connection):
                 if row.job_id == job.id:
                     self._rows.close(connection, row.id, "cancelled", None)
@@ -337,68 +338,12 @@ class Store:
         with self.database.read() as connection:
             if not expired_attempts(self._rows, connection, but):
                 return 0
-        itself = self.on_behalf_of(None)  # it happens by itself, whoever looks
+        itself = self.on_behalf_of(None)._rows  # it happens by itself, whoever looks
         with self.database.write(self.study) as connection:
             gone = expired_attempts(self._rows, connection, but)
             for row in gone:
                 job = self._rows.job(connection, row.job)
-                itself._fail(connection, job, row, "its owner is gone", "lost", True)
+                fail_attempt(
+                    itself, connection, self.policy, job, row, "its owner is gone", "lost", True
+                )
             return len(gone)
-
-    def _fail(
-        self,
-        connection: Connection,
-        job: Row[Any],
-        attempt: Row[Any],
-        reason: str,
-        cause: Cause,
-        retry: bool,
-    ) -> bool:
-        """Whether it mattered: the job was running, by this attempt."""
-        latest = job.state == "running" and attempt.number == job.attempts
-        outcome = "lost" if cause == "lost" else "failed"
-        self._rows.close(connection, attempt.id, outcome, reason, cause)
-        if not latest:
-            self._rows.event(connection, "closed", job.number, attempt.number)
-            return False
-        said = {"cause": cause, "reason": reason}
-        causes = self._rows.causes(connection, job)
-        if cause == "refused":
-            self._return(connection, job, attempt, 0.0, said)
-        elif cause in _NOT_THE_INPUT:
-            row = len(list(takewhile(_NOT_THE_INPUT.__contains__, reversed(causes))))
-            if row <= self.retries:
-                # A machine needs longer than a moment; somebody else may go on at once.
-                factor = 10.0 if cause == "infrastructure" else 1.0
-                self._return(connection, job, attempt, self._pause(row, factor), said)
-            else:
-                self._rows.update_job(connection, job.id, state="held", **said)
-                self._rows.event(connection, "held", job.number, attempt.number, reason)
-        else:
-            crashes = len([each for each in causes if each in ("crashed", "timeout")])
-            if retry and crashes <= self.retries:
-                self._return(connection, job, attempt, self._pause(crashes), said)
-            else:
-                now = self._rows.now()
-                self._rows.update_job(connection, job.id, state="failed", ended=now, **said)
-                self._rows.event(connection, "failed", job.number, attempt.number, reason)
-        return True
-
-    def _return(
-        self,
-        connection: Connection,
-        job: Row[Any],
-        attempt: Row[Any],
-        pause: float,
-        said: Mapping[str, str],
-    ) -> None:
-        """A job waits, for so many seconds at least, to be tried again."""
-        not_before = self._rows.now() + pause  # for people to read
-        self._rows.update_job(connection, job.id, state="waiting", not_before=not_before, **said)
-        when = {"boot": self.clock.boot, "at": self.clock.now() + pause}
-        self._rows.event(connection, "returned", job.number, attempt.number, when)
-
-    def _pause(self, failures: int, factor: float = 1.0) -> float:
-        """Doubled after every failure, within bounds."""
-        pause = factor * self.pause * 2.0 ** min(failures - 1, 50)
-        return min(pause, max(LONGEST_PAUSE, self.pause))
