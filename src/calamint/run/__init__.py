@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         Simulated,
         check_tasks,
     )
-    from calamint.run.jobs import CAUSES, OPEN, AttemptRecord, Cause, Job, JobRecord
+    from calamint.run.jobs import CAUSES, JOB_STATES, OPEN, AttemptRecord, Cause, Job, JobRecord
     from calamint.run.messages import from_json, job_to_json, record_to_json, to_json
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
@@ -67,6 +67,7 @@ __all__ = [
     "CAUSES",
     "CORRECTIONS",
     "JOB_ORDERS",
+    "JOB_STATES",
     "OPEN",
     "REVISION",
     "RIGHTS",
@@ -151,7 +152,7 @@ __getattr__, __dir__ = lazy_exports(
             "check_tasks",
         ),
         "ask": ("Request",),
-        "jobs": ("CAUSES", "OPEN", "AttemptRecord", "Cause", "Job", "JobRecord"),
+        "jobs": ("CAUSES", "JOB_STATES", "OPEN", "AttemptRecord", "Cause", "Job", "JobRecord"),
         "messages": ("from_json", "job_to_json", "record_to_json", "to_json"),
         "remote_study": ("RemoteStudy", "connect"),
         "spool": ("folder_of",),

@@ -6,6 +6,7 @@ import secrets
 import ssl
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, final
@@ -112,9 +113,14 @@ class Client:
             host, port = str(self._parts.hostname), self._parts.port
             if self._parts.scheme == "https":
                 context = ssl.create_default_context()
-                self._local.connection = http.client.HTTPSConnection(host, port, context=context)
+                made: http.client.HTTPConnection = http.client.HTTPSConnection(
+                    host, port, context=context
+                )
             else:
-                self._local.connection = http.client.HTTPConnection(host, port)
+                made = http.client.HTTPConnection(host, port)
+            self._local.connection = made
+            # When the thread has ended, or the client is gone.
+            weakref.finalize(made, _close, made.__dict__)
         connection: http.client.HTTPConnection = self._local.connection
         return connection
 
@@ -122,6 +128,12 @@ class Client:
         if hasattr(self._local, "connection"):
             self._local.connection.close()
             del self._local.connection
+
+
+def _close(connection: Mapping[str, Any]) -> None:
+    """By its attributes: it must not be kept alive."""
+    if connection["sock"] is not None:
+        connection["sock"].close()
 
 
 def _error(status: int, answer: Any, url: str) -> CalamintError:

@@ -156,12 +156,19 @@ class StudyEditor(StudyView):
         self.add_all([(params, values)], outside)
 
     def add_all(
-        self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]], outside: bool = False
+        self,
+        rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]],
+        outside: bool = False,
+        notes: Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
         """Add many existing measurements, also `outside` of the bounds; if one is invalid, none is
-        added."""
+        added. `notes` are kept with them, for each row."""
         problem = self.replica().problem  # others may have changed it
-        self._store.add([(*row, {}) for row in parse_rows(problem, rows, outside)])
+        parsed = parse_rows(problem, rows, outside)
+        kept = [{}] * len(parsed) if notes is None else list(notes)
+        if len(kept) != len(parsed):
+            raise ProblemError(f"notes has {len(kept)} of {len(parsed)}: write one for each row.")
+        self._store.add([(*row, note) for row, note in zip(parsed, kept, strict=True)])
 
     def add_table(
         self, table: Any, extra: Extra = "refuse", again: bool = False, outside: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from typing import Any, Literal, final, get_args
 
 from calamint.decide import Suggestion, short
 from calamint.errors import ResultError
@@ -13,6 +13,7 @@ from calamint.problem import Params
 JobState = Literal[
     "waiting", "running", "held", "partial", "done", "failed", "cancelled", "withdrawn"
 ]
+JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 OPEN: tuple[JobState, ...] = ("waiting", "running", "held")
 # Why an attempt ended without a result. Only the first two can be a property of the input.
 Cause = Literal["crashed", "timeout", "refused", "lost", "infrastructure"]

@@ -209,11 +209,21 @@ class RemoteStudy:
         self.add_all([(params, values)], outside)
 
     def add_all(
-        self, rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]], outside: bool = False
+        self,
+        rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Value]]],
+        outside: bool = False,
+        notes: Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add many existing measurements; if one is invalid, none is added."""
-        given = [{"params": params, "values": values, "notes": {}} for params, values in rows]
-        self._post("/add", rows=given, outside=outside)
+        """Add many existing measurements, as `Study.add_all`."""
+        given = [(params, values) for params, values in rows]
+        kept = [{}] * len(given) if notes is None else list(notes)
+        if len(kept) != len(given):
+            raise ProblemError(f"notes has {len(kept)} of {len(given)}: write one for each row.")
+        content = [
+            {"params": params, "values": _values(values), "notes": note}
+            for (params, values), note in zip(given, kept, strict=True)
+        ]
+        self._post("/add", rows=content, outside=outside)
 
     def add_table(
         self, table: Any, extra: Extra = "refuse", again: bool = False, outside: bool = False
@@ -222,11 +232,15 @@ class RemoteStudy:
         `Study.add_table`."""
         history = () if again else self.history
         rows, report = rows_to_add(self.problem, table, extra, history, outside)
-        given = [
-            {"params": params, "values": values, "notes": notes} for params, values, notes in rows
-        ]
-        if given:
-            self._post("/add", rows=given, outside=outside)
+        if rows:
+            measured = [
+                (
+                    params,
+                    {name: v if sem is None else (v, sem) for name, (v, sem) in values.items()},
+                )
+                for params, values, _ in rows
+            ]
+            self.add_all(measured, outside, [notes for *_, notes in rows])
         return report
 
     def _of(self, job: Job | int, verb: str, **content: Any) -> Any:
@@ -294,8 +308,8 @@ class RemoteStudy:
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
-        """Recommend an input, as `Study.recommend`; the answer is not stored."""
-        return recommendation_from_json(self._get("/recommendation", delta=delta, kind=kind))
+        """Recommend an input, as `Study.recommend`."""
+        return recommendation_from_json(self._post("/recommend", delta=delta, kind=kind))
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, standard deviation and probability of meeting the limits at one input."""

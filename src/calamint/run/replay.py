@@ -122,11 +122,8 @@ class Replica:
 
     def resolve(self, job: Job | int) -> tuple[int, int | None]:
         """The number and the attempt (or None for the latest) of a job of this study."""
-        if isinstance(job, Job):
-            number, attempt = job.number, job.attempt
-        elif isinstance(job, int) and not isinstance(job, bool):
-            number, attempt = job, None
-        else:
+        number, attempt = (job.number, job.attempt) if isinstance(job, Job) else (job, None)
+        if not isinstance(number, int) or isinstance(number, bool):
             raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
         known = self.jobs.get(number)
         if known is None or (

@@ -1,0 +1,1 @@
+"""The server: a dashboard for people, and an API for programs."""

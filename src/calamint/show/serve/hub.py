@@ -1,0 +1,77 @@
+"""The studies of a storage, opened once each for all who call."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, final
+
+from calamint.errors import ProblemError
+from calamint.run import (
+    Database,
+    Study,
+    StudyEditor,
+    StudyRecord,
+    StudyView,
+    study_record,
+    study_records,
+)
+from calamint.show.serve.answers import UnknownStudyError
+
+T = TypeVar("T", bound=StudyView)
+
+
+@final
+class Hub:
+    """The studies of a storage.
+
+    Each is opened up to three times, so that what is quick never waits for what is not: to decide,
+    to tell and change, and to ask its model.
+    """
+
+    def __init__(self, database: Database, trust: bool) -> None:
+        """trust: whether functions that a study names are imported"""
+        if database.in_memory:
+            raise ProblemError(
+                "storage is in memory, which nobody else can see: write sqlite:///study.db."
+            )
+        self.database, self.trust = database, trust
+        self._opened: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._deciding: dict[int, asyncio.Lock] = {}
+
+    def records(self) -> list[StudyRecord]:
+        return study_records(self.database)
+
+    def record(self, study: int) -> StudyRecord:
+        """Raises `UnknownStudyError` if there is no such study."""
+        found = study_record(self.database, study)
+        if found is None:
+            raise UnknownStudyError(f"study {study} does not exist here.")
+        return found
+
+    def study(self, record: StudyRecord) -> Study:
+        """To decide with."""
+        return self._open("decide", record, Study.load)
+
+    def editor(self, record: StudyRecord) -> StudyEditor:
+        """To tell, correct and change with."""
+        return self._open("edit", record, StudyEditor.of)
+
+    def view(self, record: StudyRecord) -> StudyView:
+        """To ask the model."""
+        return self._open("look", record, StudyView.of)
+
+    def deciding(self, study: int) -> asyncio.Lock:
+        """Held while this server decides: others wait without a thread."""
+        return self._deciding.setdefault(study, asyncio.Lock())
+
+    def _open(self, purpose: str, record: StudyRecord, load: Callable[..., T]) -> T:
+        key = purpose, record.uid
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:  # others wait for it, and not for other studies
+            if key not in self._opened:
+                self._opened[key] = load(self.database, record.name, trust=self.trust)
+            found: T = self._opened[key]
+            return found

@@ -1,0 +1,45 @@
+"""A server in this process, on a port of its own, for tests."""
+
+import contextlib
+import threading
+import time
+
+import uvicorn
+
+import calamint as cm
+from calamint.run import Database
+from calamint.show.serve.app import make_app
+
+
+@contextlib.contextmanager
+def serving(database, port=0, **options):
+    """The URL of a server of a storage."""
+    database = database if isinstance(database, Database) else Database(database)
+    config = uvicorn.Config(
+        make_app(database, **options), port=port, log_level="warning", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+VERBS = {name for name in vars(cm.RemoteStudy) if not name.startswith("_")}
+
+
+class Served:
+    """A study as a client has it: its verbs go over HTTP; what only tests look at is read from the
+    storage."""
+
+    def __init__(self, local, url, **options):
+        self.local, self.remote = local, cm.connect(url, study=local.name, **options)
+
+    def __getattr__(self, name):
+        return getattr(self.remote if name in VERBS else self.local, name)
