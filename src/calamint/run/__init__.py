@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calamint.run.messages import from_json, job_to_json, record_to_json, to_json
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
-    from calamint.run.read_table import Imported, has_decimal_comma, read_outcome, read_text
+    from calamint.run.read_table import Imported, read_measurement, read_text
     from calamint.run.remote_study import RemoteStudy, connect
     from calamint.run.spool import folder_of
     from calamint.run.store import (
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         study_record,
         study_records,
         study_sequence,
-        token_is_accepted,
     )
     from calamint.run.studies import names
     from calamint.run.study import Study
@@ -112,7 +111,6 @@ __all__ = [
     "find_token",
     "folder_of",
     "from_json",
-    "has_decimal_comma",
     "is_dead",
     "job_counts",
     "job_details",
@@ -123,7 +121,7 @@ __all__ = [
     "names",
     "paused",
     "problem_changes",
-    "read_outcome",
+    "read_measurement",
     "read_text",
     "record_to_json",
     "revoke_token",
@@ -133,7 +131,6 @@ __all__ = [
     "study_sequence",
     "summarise",
     "to_json",
-    "token_is_accepted",
     "write_csv",
 ]
 
@@ -158,7 +155,7 @@ __getattr__, __dir__ = lazy_exports(
         "spool": ("folder_of",),
         "plausible": ("far_outside",),
         "progress": ("Progress", "RunEvent", "RunReport", "Watcher"),
-        "read_table": ("Imported", "has_decimal_comma", "read_outcome", "read_text"),
+        "read_table": ("Imported", "read_measurement", "read_text"),
         "store": (
             "CORRECTIONS",
             "JOB_ORDERS",
@@ -190,7 +187,6 @@ __getattr__, __dir__ = lazy_exports(
             "study_record",
             "study_records",
             "study_sequence",
-            "token_is_accepted",
         ),
         "studies": ("names",),
         "study": ("Study",),

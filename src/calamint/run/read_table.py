@@ -199,6 +199,24 @@ def has_decimal_comma(text: str) -> bool:
     return _COMMA.fullmatch(text.strip()) is not None
 
 
+def read_measurement(name: str, text: str) -> Any:
+    """What a text says that was measured: yes or no, a number, or 0.07+-0.01 with its standard
+    error; the text itself, if it is none of these."""
+    outcome = read_outcome(text)
+    if isinstance(outcome, bool):
+        return outcome
+    if has_decimal_comma(text):
+        number = text.replace(",", ".", 1)
+        raise ProblemError(
+            f"{name}={text} has a comma: write {name}={number}, or, if it is a value with its"
+            f" standard error, {name}={text.replace(',', '+-', 1)}."
+        )
+    with suppress(ValueError):
+        read = [float(number) for number in text.replace("±", "+-").split("+-")]
+        return read[0] if len(read) == 1 else tuple(read)
+    return text
+
+
 def read_outcome(value: Any) -> Any:
     """Whether a test passed, in words; itself, if it is none of these."""
     return OUTCOMES.get(value.strip().lower(), value) if isinstance(value, str) else value

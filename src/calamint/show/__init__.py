@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from calamint.show.doctor import examine
     from calamint.show.live import Live
     from calamint.show.report import write_report
+    from calamint.show.serve.server import run_server
 
-__all__ = ["Live", "examine", "main", "plots", "write_report"]
+__all__ = ["Live", "examine", "main", "plots", "run_server", "write_report"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
@@ -20,6 +21,7 @@ __getattr__, __dir__ = lazy_exports(
         "cli.main": ("main",),
         "doctor": ("examine",),
         "report": ("write_report",),
+        "serve.server": ("run_server",),
     },
     whole=("plots",),
 )

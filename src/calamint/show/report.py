@@ -81,9 +81,18 @@ def _in_words(source: Source, made: Mapping[str, Plot]) -> str:
         "<h2>What mattered</h2>",
         _mattered(source, made),
         "<h2>What to do next</h2>",
-        f"<ul>{''.join(f'<li>{_with_code(each)}</li>' for each in next_steps(source))}</ul>",
+        _steps(source),
     ]
     return "".join(parts)
+
+
+def recommendation_section(source: Source) -> str:
+    """What was found, and what to do next, as HTML."""
+    return f"{_found(source)}<h3>What to do next</h3>{_steps(source)}"
+
+
+def _steps(source: Source) -> str:
+    return f"<ul>{''.join(f'<li>{_with_code(each)}</li>' for each in next_steps(source))}</ul>"
 
 
 def _with_code(sentence: str) -> str:
@@ -103,11 +112,13 @@ def _found(source: Source) -> str:
     }
     seen = "" if best.confirmed else _best_confirmed(source)
     inputs = _facts({name: short(value) for name, value in best.params.items()})
-    others = _facts(rows) if rows else ""
+    parts = [f"<div><h3>Recommended input</h3>{inputs}</div>"]
+    if rows:
+        heading = "What is expected of the other functions there"
+        parts.append(f"<div><h3>{heading}</h3>{_facts(rows)}</div>")
     return (
         f'<div class="answer"><p>{escape(_verdict(source, best))}</p>{seen}</div>'
-        f"<h3>Recommended input</h3>{inputs}"
-        + (f"<h3>What is expected of the other functions there</h3>{others}" if others else "")
+        f'<div class="beside">{"".join(parts)}</div>'
     )
 
 

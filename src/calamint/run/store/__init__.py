@@ -46,7 +46,6 @@ from calamint.run.store.tokens import (
     find_token,
     list_tokens,
     revoke_token,
-    token_is_accepted,
 )
 from calamint.run.store.turns import DECIDING_LEASE, Turn
 
@@ -98,6 +97,5 @@ __all__ = [
     "study_record",
     "study_records",
     "study_sequence",
-    "token_is_accepted",
     "write_problem",
 ]

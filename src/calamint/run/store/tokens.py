@@ -125,15 +125,6 @@ def find_token(database: Database, text: str) -> Token | None:
     return _token(row)
 
 
-@retried
-def token_is_accepted(database: Database, number: int) -> bool:
-    """Whether a token, by its id, was not revoked."""
-    query = select(_TOKENS.revoked).where(_TOKENS.id == number)
-    with database.read() as connection:
-        row = connection.execute(query).first()
-    return row is not None and row.revoked is None
-
-
 def _hashed(secret: str) -> str:
     """Of 32 random bytes, which need no salt, and no slow hash."""
     return sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -14,11 +14,18 @@
     modeBarButtonsToRemove: ["lasso2d", "select2d"],
   };
 
+  // What was chosen before, where a plot is drawn again.
+  const kept = {};
+
   function setUp(section) {
+    if (section.dataset.drawn) return;
+    section.dataset.drawn = "yes";
     const content = JSON.parse(section.querySelector("script").textContent);
     const place = section.querySelector(".figure");
     place.style.height = place.dataset.height + "px";
     const chosen = content.chosen;
+    const words = JSON.stringify(content.controls);
+    if (kept[section.id] && kept[section.id].words === words) chosen.splice(0, chosen.length, ...kept[section.id].chosen);
     const draw = () => {
       const [traces, layout] = content.views[chosen.join(",")];
       // Plotly changes what it is given.
@@ -53,19 +60,28 @@
       input.value = chosen[position];
       input.addEventListener("input", () => {
         chosen[position] = Number(input.value);
+        kept[section.id] = { words, chosen };
         refresh.forEach((each) => each());
         draw();
       });
       section.querySelector(".controls").append(label);
     });
     refresh.forEach((each) => each());
-    redraws.push(draw);
+    redraws.push({ section, draw });
     draw();
   }
 
-  document.querySelectorAll("section.plot").forEach(setUp);
-  const redraw = () => redraws.forEach((draw) => draw());
+  // Sections that a page has taken out are forgotten.
+  const redraw = () => {
+    redraws.splice(0, redraws.length, ...redraws.filter((each) => each.section.isConnected));
+    redraws.forEach((each) => each.draw());
+  };
+  window.drawPlots = (root) => {
+    const found = [...root.querySelectorAll("section.plot")];
+    (root.matches && root.matches("section.plot") ? [root, ...found] : found).forEach(setUp);
+    document.documentElement.dataset.drawn = document.querySelectorAll("section.plot[data-drawn]").length;
+  };
+  drawPlots(document);
   dark.addEventListener("change", redraw);
   printing.addEventListener("change", redraw);
-  document.documentElement.dataset.drawn = redraws.length;
 })();

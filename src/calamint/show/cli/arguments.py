@@ -106,23 +106,7 @@ def check_offered(study: "run.StudyView", offered: Mapping[str, int]) -> None:
 
 def read_values(words: Sequence[str]) -> dict[str, Any]:
     """Values by name: 0.07, or 0.07+-0.01 with its standard error, or yes, no, pass, fail."""
-    return {key: _read_value(key, text) for key, text in read_pairs(words).items()}
-
-
-def _read_value(name: str, text: str) -> Any:
-    outcome = run.read_outcome(text)
-    if isinstance(outcome, bool):
-        return outcome
-    if run.has_decimal_comma(text):
-        number = text.replace(",", ".", 1)
-        raise ProblemError(
-            f"{name}={text} has a comma: write {name}={number}, or, if it is a value with its"
-            f" standard error, {name}={text.replace(',', '+-', 1)}."
-        )
-    with suppress(ValueError):
-        read = [float(number) for number in text.replace("±", "+-").split("+-")]
-        return read[0] if len(read) == 1 else tuple(read)
-    return text
+    return {key: run.read_measurement(key, text) for key, text in read_pairs(words).items()}
 
 
 def read_params(study: "run.StudyView", words: Sequence[str]) -> dict[str, Any]:

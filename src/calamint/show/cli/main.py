@@ -16,6 +16,7 @@ from calamint.show.cli import (
     plot,
     recommend,
     run,
+    serve,
     status,
     worker,
 )
@@ -24,13 +25,13 @@ from calamint.show.cli.app import FAILED, STORAGE, app
 # Importing them adds their commands.
 COMMANDS = (
     *(run, worker, cluster, status, ask_tell, correct, change),
-    *(recommend, plot, export_import, copy, doctor),
+    *(recommend, plot, export_import, copy, doctor, serve),
 )
 _ORDER = (
     *("init", "run", "worker", "cluster", "status", "recommend", "plot", "report"),
     *("ask", "tell", "fail", "cancel", "enqueue", "release"),
     *("amend", "complete", "withdraw", "restore", "forgive"),
-    *("change", "changes", "pause", "resume"),
+    *("change", "changes", "pause", "resume", "serve"),
     *("jobs", "history", "predict", "gains", "export", "import", "copy", "studies", "doctor"),
 )
 app.registered_commands.sort(

@@ -48,7 +48,8 @@ def refusal(scope: Scope, status: int, sentence: str, kind: str = "") -> Respons
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="stylesheet" href="/static/page.css"><title>Not done</title></head>'
+        '<link rel="stylesheet" href="/static/page.css"><link rel="stylesheet"'
+        ' href="/static/dashboard.css"><title>Not done – Calamint</title></head>'
         f'<body><main><h1>Not done</h1><p role="alert">{escape(sentence[:1].upper())}'
         f'{escape(sentence[1:])}</p><p><a href="/">All studies</a></p></main></body></html>',
         status,

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from calamint.run import Database
-from calamint.show.serve import api, api_jobs
+from calamint.show.serve import actions, api, api_jobs, job_pages, login, pages, static
 from calamint.show.serve.access import Access
 from calamint.show.serve.answers import add_error_answers
 from calamint.show.serve.changes import Changes
@@ -39,12 +39,14 @@ def make_app(
         limits: What it takes.
     """
     changes = Changes(database)
+    hub = Hub(database, trust, changes.drew)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         changes.start()
         yield
         changes.stop()
+        hub.drawings.stop()
 
     app = FastAPI(
         title="Calamint",
@@ -55,12 +57,14 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.hub = Hub(database, trust)
+    app.state.hub = hub
     app.state.changes = changes
     app.state.access = Access(database, needs_token)
     add_error_answers(app)
     app.include_router(api.router)
     app.include_router(api_jobs.router)
+    for each in (pages, job_pages, actions, login, static):
+        app.include_router(each.router)
     app.add_middleware(Guard, limits=limits or Limits())
     return app
 

@@ -39,18 +39,23 @@ class Changes:
         self._poked: dict[int, asyncio.Event] = {}
         self._looking: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = False
+        self.over = False
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
 
     def stop(self) -> None:
         """Everybody who waits goes on."""
-        self._over = True
+        self.over = True
         for study in list(self._news):
             self._tell(study)
         for task in self._looking.values():
             task.cancel()
+
+    def stop_soon(self) -> None:
+        """The same, from a signal's handler."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.stop)
 
     def seen(self, study: int) -> Seen:
         return self._seen.get(study, Seen())
@@ -65,7 +70,7 @@ class Changes:
                 self._looking[study] = asyncio.create_task(self._look(study))
             while self.seen(study) == seen or self.seen(study).sequence == _NEVER:
                 left = until - time.monotonic()
-                if left <= 0 or self._over:
+                if left <= 0 or self.over:
                     break
                 event = self._news.setdefault(study, asyncio.Event())
                 try:
@@ -85,7 +90,7 @@ class Changes:
         self._call(self._drew, study)
 
     def _call(self, what: object, study: int) -> None:
-        if self._loop is not None and not self._loop.is_closed() and not self._over:
+        if self._loop is not None and not self._loop.is_closed() and not self.over:
             self._loop.call_soon_threadsafe(what, study)  # type: ignore[arg-type]
 
     def _poke(self, study: int) -> None:
@@ -104,7 +109,7 @@ class Changes:
 
     async def _look(self, study: int) -> None:
         """While anybody waits."""
-        while self._waiting[study] and not self._over:
+        while self._waiting[study] and not self.over:
             poked = self._poked[study]
             poked.clear()
             try:

@@ -16,6 +16,7 @@ from calamint.run import (
     study_records,
 )
 from calamint.show.serve.answers import UnknownStudyError
+from calamint.show.serve.drawing import Drawings
 
 T = TypeVar("T", bound=StudyView)
 
@@ -28,13 +29,15 @@ class Hub:
     to tell and change, and to ask its model.
     """
 
-    def __init__(self, database: Database, trust: bool) -> None:
-        """trust: whether functions that a study names are imported"""
+    def __init__(self, database: Database, trust: bool, drew: Callable[[int], None]) -> None:
+        """trust: whether functions that a study names are imported; drew: called with a study of
+        which something was drawn"""
         if database.in_memory:
             raise ProblemError(
                 "storage is in memory, which nobody else can see: write sqlite:///study.db."
             )
         self.database, self.trust = database, trust
+        self.drawings = Drawings(database, trust, drew)
         self._opened: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         self._locks: dict[tuple[str, str], threading.Lock] = {}

@@ -1,0 +1,180 @@
+"""Pages from templates, in which users' words are always escaped."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from calamint.decide import short
+from calamint.run import EventRecord
+from calamint.show.serve.access import Visitor
+from calamint.show.serve.calls import Call, state_of
+from calamint.show.serve.static import address_of
+
+_TEMPLATES = Path(__file__).parent / "templates"
+# Users' words in a cell.
+_LONGEST = 200
+
+
+def _when(moment: float | None) -> str:
+    if moment is None:
+        return ""
+    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.3g} s" if seconds >= 0.001 else "under 1 ms"
+
+
+def _shortened(text: object, longest: int = _LONGEST) -> str:
+    words = " ".join(str(text).split())
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def _pairs(values: Mapping[str, Any], longest: int = _LONGEST) -> str:
+    """Parameters or values by name, in a cell."""
+    return _shortened(
+        ", ".join(f"{name} = {short(value)}" for name, value in values.items()), longest
+    )
+
+
+def _hash(name: str) -> str:
+    """What may stand in an id for a user's word."""
+    return sha256(name.encode(errors="replace")).hexdigest()[:12]
+
+
+def _owner(text: str) -> str:
+    """Who runs an attempt: of a process what people can find it by."""
+    host, _, rest = text.partition("/")
+    process, _, more = rest.partition("/")
+    return f"{host}, process {process}" if more else text
+
+
+def _query(**parts: Any) -> str:
+    """The end of an address, without what is not said."""
+    given = {key: value for key, value in parts.items() if value not in (None, "", [], False)}
+    return f"?{urlencode(given, doseq=True)}" if given else "?"
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {
+    "hash": _hash,
+    "duration": _duration,
+    "owner": _owner,
+    "pairs": _pairs,
+    "short": short,
+    "shortened": _shortened,
+    "when": _when,
+}
+_ENVIRONMENT.globals |= {"address_of": address_of, "now": time.time, "query": _query}
+
+
+def render(request: Request, visitor: Visitor | None, template: str, **context: Any) -> str:
+    """A page; `visitor` is None where nobody has shown who it is."""
+    access = state_of(request)[2]
+    return _ENVIRONMENT.get_template(template).render(
+        visitor=visitor,
+        form_token="" if visitor is None else access.form_token(visitor),
+        path=request.url.path,
+        **context,
+    )
+
+
+def page_of(
+    call: Call, request: Request, template: str, status: int = 200, **context: Any
+) -> HTMLResponse:
+    """A page about a study."""
+    html = render(
+        request,
+        call.visitor,
+        template,
+        study=call.record,
+        base=f"/studies/{call.study}",
+        may_manage=call.visitor.may("manage"),
+        done=request.query_params.get("done", "")[:_LONGEST],
+        **context,
+    )
+    return HTMLResponse(html, status)
+
+
+def safe(html: str) -> Markup:
+    """HTML of ours, in which users' words are escaped."""
+    return Markup(html)
+
+
+# -- events in words ----------------------------------------------------------------------------
+
+# What somebody decided, and not what jobs do by themselves.
+BY_PEOPLE = (
+    *("changed", "paused", "resumed", "amended", "completed", "withdrawn", "forgiven", "restored"),
+    *("enqueued", "cancelled", "released", "added"),
+)
+_WORDS = {
+    "asked": "started",
+    "started": "started again",
+    "told": "told",
+    "closed": "told too late, and not used",
+    "failed": "failed",
+    "returned": "is to be tried again",
+    "held": "held",
+    "released": "released",
+    "enqueued": "enqueued",
+    "cancelled": "cancelled",
+    "amended": "amended",
+    "completed": "completed",
+    "withdrawn": "withdrawn",
+    "forgiven": "forgiven",
+    "restored": "restored",
+    "added": "measurement added",
+    "paused": "paused",
+    "resumed": "resumed",
+    "changed": "problem changed",
+}
+
+
+def event_row(event: EventRecord) -> dict[str, Any]:
+    """What happened, who caused it, and why, in words."""
+    detail = event.detail
+    said: Mapping[str, Any] = detail if isinstance(detail, Mapping) else {}
+    what = _WORDS.get(event.kind, event.kind)
+    more = ""
+    if event.kind == "changed":
+        more = "; ".join(map(str, said.get("differences", ())))
+    elif event.kind in ("paused", "resumed"):
+        what = f"{said.get('kind', '')} {said.get('name', '')} {what}"
+    elif event.kind in ("asked", "started") and isinstance(detail, Sequence):
+        more = f"on {', '.join(map(str, detail))}" if detail else ""
+    elif said.get("params"):
+        more = f"measured at {_pairs(said['params'])}"
+    elif event.kind == "told":
+        more = f"after {_duration(said.get('seconds'))}"
+    reason = said.get("reason") or (detail if isinstance(detail, str) else "")
+    return {
+        "sequence": event.sequence,
+        "time": event.time,
+        "what": what,
+        "more": _shortened(more, 1000),
+        "job": event.job,
+        "attempt": event.attempt,
+        "by": event.caller or said.get("by") or "",
+        "reason": _shortened(reason, 1000),
+    }

@@ -1,0 +1,57 @@
+"use strict";
+(() => {
+  const place = document.body.dataset.stream;
+  const said = document.getElementById("connection");
+  const announce = (name) => htmx.trigger(document.body, name);
+  const say = (text) => { if (said.textContent !== text) said.textContent = text; };
+  let source = null;
+
+  function connect() {
+    source = new EventSource(place);
+    source.addEventListener("changed", () => announce("changed"));
+    source.addEventListener("drawn", () => announce("drawn"));
+    source.addEventListener("open", () => {
+      say("");
+      document.documentElement.dataset.connected = "yes";
+    });
+    source.addEventListener("error", () => {
+      document.documentElement.dataset.connected = "no";
+      say("No connection: numbers may be old");
+      // A browser tries again by itself, but not after an answer that was an error.
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, 3000);
+    });
+  }
+
+  // Browsers have few connections to a server for all of its pages: hidden ones need none.
+  if (place) {
+    document.addEventListener("visibilitychange", () => {
+      if (source) source.close();
+      source = null;
+      if (!document.hidden) connect();
+    });
+    if (!document.hidden) connect();
+  }
+  if (document.body.dataset.poll) {
+    setInterval(() => { if (!document.hidden) announce("changed"); }, Number(document.body.dataset.poll));
+  }
+
+  // What a reader has opened stays open.
+  let open = [];
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    open = [...event.detail.target.querySelectorAll("details[id]")].map((each) => [each.id, each.open]);
+    if (event.detail.xhr.status >= 400) say("The server answers with an error: numbers may be old");
+    else if (said.textContent.startsWith("The server")) say("");
+  });
+  document.body.addEventListener("htmx:load", (event) => {
+    open.forEach(([id, wasOpen]) => {
+      const found = document.getElementById(id);
+      if (found) found.open = wasOpen;
+    });
+    open = [];
+    if (window.drawPlots) drawPlots(event.detail.elt);
+  });
+  document.body.addEventListener("input", (event) => {
+    const output = event.target.parentElement.querySelector("output");
+    if (event.target.type === "range" && output) output.textContent = "…";
+  });
+})();
