@@ -46,12 +46,14 @@ def jobs(
     state: str = "",
     task: Annotated[Name | None, Query()] = None,
     order: Annotated[Name, Query()] = "number",
-    descending: bool = False,
+    descending: bool | None = None,
     page: PageNumber = 1,
 ) -> HTMLResponse:
     functions = functions_of(call.record)
     # What an old address asks for may be gone.
     order = order if order in (*JOB_ORDERS, *functions) else "number"
+    if descending is None:
+        descending = order == "number"  # the newest first
     states = (state,) if state in JOB_STATES else ()
     query = JobsQuery(states, task, False, order, descending, (page - 1) * PAGE_SIZE, PAGE_SIZE)
     total, found = job_page(call.hub.database, call.study, functions, query)

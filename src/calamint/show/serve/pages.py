@@ -128,6 +128,7 @@ def resources(call: Reading, request: Request) -> HTMLResponse:
 def decisions(call: Reading, request: Request, page: PageNumber = 1) -> HTMLResponse:
     query = JobsQuery(chosen=True, descending=True, offset=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE)
     total, jobs = job_page(call.hub.database, call.study, functions_of(call.record), query)
+    told = [name for job in jobs for name in job.bits]  # also whether tasks work
     return page_of(
         call,
         request,
@@ -136,7 +137,7 @@ def decisions(call: Reading, request: Request, page: PageNumber = 1) -> HTMLResp
         total=total,
         page=page,
         pages=pages_of(total),
-        functions=functions_of(call.record),
+        functions=list(dict.fromkeys([*functions_of(call.record), *told])),
         drawings=drawings(call, "decisions", "evaluations", *_explained(problem_of(call))),
     )
 

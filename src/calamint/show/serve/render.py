@@ -22,6 +22,7 @@ from calamint.show.serve.static import address_of
 _TEMPLATES = Path(__file__).parent / "templates"
 # Users' words in a cell.
 _LONGEST = 200
+_LEAST_BITS = 5e-4
 
 
 def _when(moment: float | None) -> str:
@@ -56,6 +57,11 @@ def _hash(name: str) -> str:
     return sha256(name.encode(errors="replace")).hexdigest()[:12]
 
 
+def _bits(value: float) -> str:
+    """As sampling knows them: less than that is nothing."""
+    return f"{value:.3g}" if abs(value) >= _LEAST_BITS else "0"
+
+
 def _owner(text: str) -> str:
     """Who runs an attempt: of a process what people can find it by."""
     host, _, rest = text.partition("/")
@@ -77,6 +83,7 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters |= {
+    "bits": _bits,
     "hash": _hash,
     "duration": _duration,
     "owner": _owner,
