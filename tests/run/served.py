@@ -1,33 +1,33 @@
 """A server in this process, on a port of its own, for tests."""
 
 import contextlib
+import signal
+import socket
 import threading
 import time
-
-import uvicorn
 
 import calamint as cm
 from calamint.run import Database
 from calamint.show.serve.app import make_app
+from calamint.show.serve.server import Server
 
 
 @contextlib.contextmanager
 def serving(database, port=0, **options):
     """The URL of a server of a storage."""
     database = database if isinstance(database, Database) else Database(database)
-    config = uvicorn.Config(
-        make_app(database, **options), port=port, log_level="warning", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    app = make_app(database, **options)
+    server = Server(app)
+    listening = socket.create_server(("127.0.0.1", port))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.handle_exit(signal.SIGTERM, None)
         thread.join(10)
 
 

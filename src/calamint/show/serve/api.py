@@ -134,7 +134,7 @@ async def events(
         seen = call.changes.seen(call.study)
         found = await run_in_threadpool(event_page, call.hub.database, call.study, after, limit)
         left = until - time.monotonic()
-        if found or left <= 0:
+        if found or left <= 0 or call.changes.over:
             return {"events": to_json(found)}
         await call.changes.after(call.study, seen, left)
 

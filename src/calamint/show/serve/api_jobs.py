@@ -42,7 +42,8 @@ async def ask(call: Working, body: bodies.Ask, request: Request) -> dict[str, An
         seen = call.changes.seen(call.study)
         job = await _next_job(call, body)
         left = until - time.monotonic()
-        if job is not None or left <= 0 or await request.is_disconnected():
+        over = left <= 0 or call.changes.over
+        if job is not None or over or await request.is_disconnected():
             return {"job": None if job is None else job_to_json(job)}
         await call.changes.after(call.study, seen, min(left, _LOOK_AGAIN))
 

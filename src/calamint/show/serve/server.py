@@ -9,6 +9,7 @@ from types import FrameType
 from typing import final
 
 import uvicorn
+from fastapi import FastAPI
 
 from calamint.errors import ProblemError
 from calamint.run import Database
@@ -46,14 +47,6 @@ def run_server(
     listening = _listen(host, port)
     is_local = _is_loopback(host)
     app = make_app(database, needs_token or not is_local, trust, Limits(hosts, rate=rate))
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_LAST,
-    )
     name = f"[{host}]" if ":" in host else host
     say(f"{database.where} is served at http://{name}:{listening.getsockname()[1]}")
     if not is_local:
@@ -62,7 +55,7 @@ def run_server(
             " network that you trust, or a proxy with TLS."
         )
     with suppress(KeyboardInterrupt):  # how it is meant to be ended
-        _Server(config, app.state.changes).run([listening])
+        Server(app).run([listening])
 
 
 def _is_loopback(host: str) -> bool:
@@ -92,12 +85,21 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @final
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """One whose requests that wait for something are answered before it ends."""
 
-    def __init__(self, config: uvicorn.Config, changes: Changes) -> None:
-        super().__init__(config)
-        self._changes = changes
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_LAST,
+            )
+        )
+        self._changes: Changes = app.state.changes
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._changes.stop_soon()
