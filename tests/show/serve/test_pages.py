@@ -1,0 +1,292 @@
+"""The pages, as a browser gets them, and what their forms do."""
+
+import html
+import os
+import re
+import signal
+import time
+
+import psutil
+import pytest
+from tests.run.cases import decoupled, quick
+from tests.run.served import serving
+from tests.show.serve.asking import ask
+from tests.show.studies import HOSTILE
+
+import calamint as cm
+from calamint.run import Database, folder_of
+
+PAGES = ("", "/jobs", "/beliefs", "/decisions", "/resources", "/trust", "/changes", "/enqueue")
+
+
+def text_of(page):
+    """What a reader sees of it."""
+    words = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(words).split())
+
+
+def send(server, path, **fields):
+    """Fill in the form of a page and send it: status, where it leads or what it says."""
+    status, page, _ = ask(server, "GET", path)
+    assert status == 200, page
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    action = html.unescape(
+        re.search(r'<form class="action" method="post" action="([^"]*)"', page)[1]
+    )
+    status, page, headers = ask(
+        server, "POST", html.unescape(action), list({**hidden, **fields}.items())
+    )
+    return status, headers["Location"] if status == 303 else page
+
+
+def done(answer):
+    status, where = answer
+    assert status == 303, where
+    return where
+
+
+def job_path(number, what=""):
+    return f"/studies/1/jobs/{number}{what}"
+
+
+def finish(study):
+    job = study.ask()
+    names = study.problem.tasks[job.task].measures
+    study.tell(job, dict.fromkeys(names, 0.1 * (1 + job.number)))
+    return job
+
+
+def test_every_page_of_an_empty_study(server):
+    for path in PAGES:
+        status, page, _ = ask(server, "GET", f"/studies/1{path}")
+        assert status == 200
+        assert page.count("<h1>") == page.count("</main>") == 1
+    assert "No jobs" in text_of(ask(server, "GET", "/studies/1/jobs")[1])
+
+
+def test_a_storage_without_studies(tmp_path):
+    with serving(Database(f"sqlite:///{tmp_path / 'a.db'}")) as server:
+        assert "has no studies yet" in text_of(ask(server, "GET", "/")[1])
+        assert ask(server, "GET", "/studies/1")[0] == 404
+
+
+def test_what_is_not_there_is_a_page_that_says_so(study, server):
+    study.ask()
+    for path in ("/studies/2", "/studies/x", "/nothing", job_path(9), job_path(0, "/burn")):
+        status, page, _ = ask(server, "GET", path)
+        assert status in (404, 422)
+        assert '<p role="alert">' in page
+
+
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE.keys())
+def test_any_words(word, tmp_path):
+    """Names of studies, options, reasons, output: nothing that users write becomes markup."""
+    problem = cm.Problem({"x": cm.Choice(word, "other")}, minimize="f")
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}", name=word[:200])
+    for _ in range(3):
+        study.enqueue("evaluate", {"x": word})
+        study.fail(study.ask(), word)
+    study.withdraw(0, word)
+    study.pause(resource="local", reason=word)
+    folder = folder_of(study.database, study.name, 1) / "job-1-1"
+    folder.mkdir(parents=True)
+    (folder / "stderr.txt").write_text(word)
+    with serving(study.database) as server:
+        pages = [f"/studies/1{path}" for path in PAGES]
+        pages += ["/", *map(job_path, range(3)), job_path(1, "/amend"), job_path(1, "/forgive")]
+        pages.append("/studies/1/drawn/recommendation")
+        for path in pages:
+            status, page, _ = ask(server, "GET", path)
+            assert status == 200
+            assert "<script>alert" not in page
+            assert "a&lt;b</script>" not in page
+            assert "\"b'c" not in page
+        page = ask(server, "GET", job_path(1))[1]
+        assert text_of(page).count(" ".join(word.split())[:150]) >= 3
+
+
+def test_jobs_are_filtered_sorted_and_paged(study, server):
+    for _ in range(60):
+        finish(study)
+    study.ask()
+
+    def numbers(query):
+        page = ask(server, "GET", f"/studies/1/jobs{query}")[1]
+        return [int(each) for each in re.findall(r'id="job-(\d+)"', page)], page
+
+    assert numbers("")[0] == list(range(60, 10, -1))
+    assert numbers("?page=2")[0] == list(range(10, -1, -1))
+    assert numbers("?state=running")[0] == [60]
+    priced = [job.number for job in study.jobs if job.task == "price" and job.state == "done"]
+    assert numbers("?task=price&order=f&state=done")[0] == priced[:50]
+    found, page = numbers("?order=f&descending=true")
+    assert found[: len(priced)] == priced[::-1][:50]
+    assert re.search(r'aria-sort="descending"><a[^>]*>f ', page)
+    assert numbers("?order=gone&state=gone&page=99")[0] == []
+
+
+def test_results_are_told_by_hand(study, server):
+    job = study.ask(task="price")
+    page = ask(server, "GET", job_path(0, "/tell"))[1]
+    assert "What was measured becomes part of the study" in text_of(page)
+    status, page = send(server, job_path(0, "/tell"), **{"value.0": "much"})
+    assert (status, "values['f'] is 'much'" in text_of(page)) == (422, True), text_of(page)
+    assert 'value="much"' in page  # it is not lost
+    assert study.jobs[0].state == "running"
+    where = done(send(server, job_path(0, "/tell"), **{"value.0": "1.5 ± 0.1", "seconds": "60"}))
+    assert where == "/studies/1/jobs/0?done=Job+0+is+told."
+    (record,) = study.history
+    assert (record.values, record.sem, record.seconds) == ({"f": 1.5}, {"f": 0.1}, 60.0)
+    assert record.params == job.params
+
+
+def test_values_that_are_far_outside_are_asked_about(study, server):
+    for _ in range(20):
+        finish(study)
+    job = study.ask(task="price")
+    path = job_path(job.number, "/tell")
+    status, page = send(server, path, **{"value.0": "1e6"})
+    assert (status, "far outside what was seen" in text_of(page)) == (422, True)
+    assert study.jobs[job.number].state == "running"
+    done(send(server, path, **{"value.0": "1e6", "sure": "yes"}))
+    assert study.jobs[job.number].values == {"f": 1e6}
+
+
+def test_corrections_by_hand(study, server):
+    job = finish(study)
+    name = next(iter(study.history[0].values))
+    done(send(server, job_path(0, "/amend"), **{"value.0": "7", "reason": "a typo"}))
+    assert study.history[0].values == {name: 7.0}
+    done(send(server, job_path(0, "/amend"), **{"param.0": "0.25"}))
+    assert study.history[0].params == {**job.params, "x": 0.25}
+    done(send(server, job_path(0, "/withdraw"), reason="contaminated"))
+    assert study.history == []
+    done(send(server, job_path(0, "/restore")))
+    assert study.history[0].values == {name: 0.1}
+    page = text_of(ask(server, "GET", "/studies/1/changes")[1])
+    for words in ("amended job 0 local a typo", "withdrawn job 0 local contaminated", "restored"):
+        assert words in page
+
+
+def test_failures_by_hand(study, server):
+    study.ask(task="price")
+    done(send(server, job_path(0, "/fail"), reason="the solver diverged", cause="crashed"))
+    assert (study.jobs[0].state, study.jobs[0].reason) == ("failed", "the solver diverged")
+    done(send(server, job_path(0, "/forgive")))
+    assert study.jobs[0].state == "withdrawn"
+    study.ask(task="price")
+    done(send(server, job_path(1, "/cancel")))
+    assert study.jobs[1].state == "cancelled"
+
+
+def test_a_held_job_is_released_by_hand(tmp_path):
+    study = quick(storage=f"sqlite:///{tmp_path / 'a.db'}", retries=1, pause=0.0)
+    for _ in range(2):
+        study.fail(study.ask(task="price"), "no space left", cause="infrastructure")
+    assert study.jobs[0].state == "held"
+    with serving(study.database) as server:
+        assert "1 job is held" in text_of(ask(server, "GET", "/studies/1")[1])
+        done(send(server, job_path(0, "/release")))
+        assert study.ask(task="price").number == 0
+
+
+def test_values_that_arrive_later_by_hand(tmp_path):
+    problem = decoupled(
+        tasks={"all": cm.Task(["f", "c"], runs_on="office")}, resources={"office": 1}
+    )
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}")
+    with serving(study.database) as server:
+        study.ask()
+        done(send(server, job_path(0, "/tell"), **{"value.0": "1", "more": "yes"}))
+        assert study.jobs[0].state == "partial"
+        page = ask(server, "GET", job_path(0, "/complete"))[1]
+        assert ">c</label>" in re.sub(r"\s+", "", page)
+        done(send(server, job_path(0, "/complete"), **{"value.1": "2"}))
+        assert study.jobs[0].values == {"f": 1.0, "c": 2.0}
+        assert "Complete" not in text_of(ask(server, "GET", job_path(0))[1])
+
+
+def test_inputs_are_enqueued_and_resources_paused_by_hand(study, server):
+    fields = {"task": "weigh", "param.0": "0.25", "param.1": "2"}
+    status, page = send(server, "/studies/1/enqueue", **fields)
+    assert (status, "y is 2" in text_of(page)) == (422, True)
+    done(send(server, "/studies/1/enqueue", **{**fields, "param.1": "0.75"}))
+    assert study.jobs[0].params == {"x": 0.25, "y": 0.75}
+    done(send(server, "/studies/1/pause/resource?name=hall", reason="a party"))
+    done(send(server, "/studies/1/pause/task?name=price"))
+    assert study.paused == {"task": ["price"], "resource": ["hall"]}
+    assert text_of(ask(server, "GET", "/studies/1/resources")[1]).count("paused") == 2
+    done(send(server, "/studies/1/resume/resource?name=hall"))
+    assert study.paused == {"task": ["price"], "resource": []}
+    assert ask(server, "GET", "/studies/1/pause/resource?name=gone")[0] == 404
+
+
+def test_a_form_that_is_sent_twice_has_its_effect_once(study, server):
+    study.ask(task="price")
+    page = ask(server, "GET", "/studies/1/enqueue")[1]
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    form = [*hidden.items(), ("task", "weigh"), ("param.0", "0.5"), ("param.1", "0.5")]
+    for _ in range(2):
+        assert ask(server, "POST", "/studies/1/enqueue", form)[0] == 303
+    assert len(study.jobs) == 2
+
+
+def test_output_of_jobs(study, server):
+    """Of every attempt; what is not a plain file of the job is not shown."""
+    job = finish(study)
+    folder = folder_of(study.database, study.name, 1) / f"job-{job.number}-1"
+    folder.mkdir(parents=True)
+    (folder / "stdout.txt").write_text("x" * 100_000 + "the last line")
+    secret = folder.parent / "secret.txt"
+    secret.write_text("a secret")
+    (folder / "stderr.txt").symlink_to(secret)
+    page = ask(server, "GET", job_path(job.number))[1]
+    assert "the last line" in page
+    assert "a secret" not in page
+    assert len(page) < 60_000
+
+
+def test_figures_are_drawn_in_the_background_and_only_when_there_is_news(study, server):
+    for _ in range(8):
+        finish(study)
+    path = "/studies/1/drawn/progress"
+    page = ask(server, "GET", path)[1]
+    assert "Computing progress" in page
+    until = time.monotonic() + 60
+    while "Computing" in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = ask(server, "GET", path)[1]
+    assert '<section class="plot" id="progress">' in page
+    query = html.unescape(re.search(r'hx-get="[^"]*(\?[^"]*)"', page)[1])
+    assert ask(server, "GET", path + query)[0] == 204
+    finish(study)
+    status, page, _ = ask(server, "GET", path + query)
+    assert (status, "being renewed" in page) == (200, True)
+    for wrong in ("?options=[]", "?options={", '?options={"a":1}', f"?options={'[' * 9000}"):
+        assert ask(server, "GET", path + wrong)[0] in (404, 422)
+    assert ask(server, "GET", "/studies/1/drawn/nothing")[0] == 404
+
+
+def test_what_cannot_be_drawn_says_why(study, server):
+    """A limit that the model cannot have, and a process that is killed while it draws."""
+    for _ in range(4):
+        finish(study)
+    path = "/studies/1/drawn/explain"
+    ask(server, "GET", path)
+    until = time.monotonic() + 60
+    killed = set()
+    while time.monotonic() < until:
+        for child in psutil.Process(os.getpid()).children(recursive=True):
+            if child.pid not in killed and "spawn_main" in " ".join(child.cmdline()):
+                killed.add(child.pid)
+                child.send_signal(signal.SIGKILL)
+        page = ask(server, "GET", path)[1]
+        if "Computing" not in page:
+            break
+        time.sleep(0.05)
+    assert "was ended twice" in page
+    assert len(killed) >= 2
+    while "was ended twice" in page and time.monotonic() < until:  # it is tried again
+        time.sleep(0.1)
+        page = ask(server, "GET", path)[1]
+    assert '<section class="plot" id="explain">' in page
