@@ -61,7 +61,7 @@ def plot_section(plot: "Plot", heading: bool = True) -> str:
     return (
         f'<section class="plot" id="{escape(plot.name)}">{title}'
         f'<div class="controls"></div>'
-        f'<div class="scroll"><div class="figure" role="img" aria-label="{plot.title}"'
+        f'<div class="scroll"><div class="figure" role="figure" aria-label="{plot.title}"'
         f" data-height={height}{width}></div></div>"
         f'<p class="caption">{plot.caption}</p>'
         f'<script type="application/json">{embedded(content)}</script>'

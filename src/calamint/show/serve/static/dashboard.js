@@ -35,6 +35,18 @@
     setInterval(() => { if (!document.hidden) announce("changed"); }, Number(document.body.dataset.poll));
   }
 
+  // What scrolls can be reached, and scrolled, with the keyboard.
+  function reach() {
+    document.querySelectorAll(".scroll").forEach((each) => {
+      const scrolls = each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight;
+      if (scrolls) each.tabIndex = 0;
+      else each.removeAttribute("tabindex");
+    });
+  }
+  addEventListener("resize", reach);
+  document.body.addEventListener("toggle", reach, true);
+  reach();
+
   // What a reader has opened stays open.
   let open = [];
   document.body.addEventListener("htmx:beforeSwap", (event) => {
@@ -49,6 +61,7 @@
     });
     open = [];
     if (window.drawPlots) drawPlots(event.detail.elt);
+    reach();
   });
   document.body.addEventListener("input", (event) => {
     const output = event.target.parentElement.querySelector("output");
