@@ -212,9 +212,28 @@ def test_what_is_no_cluster_gets_a_sentence():
         quick(ONE).run(lambda params: 1.0, evaluations=1, executor=cm.Dask("tcp://127.0.0.1:9"))
 
 
+def test_a_cluster_without_workers_says_so_and_waits(cluster, tmp_path, monkeypatch):
+    """What a queue never starts is not heard of otherwise."""
+    monkeypatch.setattr("calamint.run.execute.cluster._ALONE", 1.0)
+    study, said = quick(ONE, f"sqlite:///{tmp_path / 'a.db'}"), []
+
+    def on(event):
+        if event.kind == "message":
+            said.append(event.message)
+            cluster.start_worker("here=1")
+
+    study.run(lambda params: 1.0, evaluations=2, executor=cm.Dask(cluster.address), on=on)
+    (sentence,) = said
+    assert "has had no worker for 1 s" in sentence
+
+
 def test_two_runs_on_one_cluster_leave_each_other_alone(trio, tmp_path):
     path, log = tmp_path / "a.db", Log(tmp_path / "log")
-    pids = [forked(run_on, trio.address, path, log, 40, 0.2) for _ in range(2)]
+    # Whoever hears first that a worker is free has it: the second goes on when the first is over.
+    pids = [forked(run_on, trio.address, path, log, 30, 0.2)]
+    while not log.lines():
+        time.sleep(0.05)
+    pids.append(forked(run_on, trio.address, path, log, 50, 0.2))
     assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
     found = check_books(path)
     assert {row["attempts"] for row in found["jobs"]} == {1}

@@ -55,7 +55,9 @@ def weigh(params):
 tasks = {"weigh": weigh}
 """
 STAND_IN = {
-    "sbatch": 'setsid bash "$1" > "job.$$.log" 2>&1 < /dev/null &\necho "Submitted batch job $!"',
+    # It keeps the script, as SLURM does: whoever submits it deletes it.
+    "sbatch": 'cp "$1" "job.$$.sh"\n'
+    'setsid bash "job.$$.sh" > "job.$$.log" 2>&1 < /dev/null &\necho "Submitted batch job $!"',
     "scancel": 'for job in "$@"; do kill -9 -- "-$job"; done',
 }
 

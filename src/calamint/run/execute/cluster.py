@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 # Seconds: between looks, between attempts to reach a scheduler, until there must be an answer.
 LOOK, AGAIN, ANSWER = 0.5, 2.0, 10.0
+# Seconds without any worker after which people are told: a queue does not say that workers fail.
+_ALONE = 120.0
 
 
 @final
@@ -90,6 +92,7 @@ class Cluster:
         self.down: float | None = None
         self.messages: list[str] = []
         self._refused: set[str] = set()
+        self._alone: float | None = None
         self.looked = -AGAIN
 
     def connect(self) -> None:
@@ -150,7 +153,21 @@ class Cluster:
                 worker.about, worker.ends = old.about, old.ends
         with suppress(OSError):  # next time
             self._introduce()
+        self._say_if_alone()
         return True
+
+    def _say_if_alone(self) -> None:
+        """Once each time that no worker comes for long."""
+        if self.workers:
+            self._alone = None
+        elif self._alone is None:
+            self._alone = time.monotonic()
+        elif time.monotonic() - self._alone > _ALONE:
+            self._alone = float("inf")
+            self.messages.append(
+                f"The Dask cluster has had no worker for {_ALONE:.0f} s: if they wait in a queue,"
+                " so does the run; if they failed, their logs say why."
+            )
 
     def _introduce(self) -> None:
         """Ask new workers about themselves; those that do not have Calamint get no jobs."""

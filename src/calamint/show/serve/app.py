@@ -8,7 +8,16 @@ from typing import Any
 from fastapi import FastAPI
 
 from calamint.run import Database
-from calamint.show.serve import actions, api, api_jobs, job_pages, login, pages, static
+from calamint.show.serve import (
+    actions,
+    api,
+    api_jobs,
+    job_pages,
+    login,
+    pages,
+    static,
+    study_actions,
+)
 from calamint.show.serve.access import Access
 from calamint.show.serve.answers import add_error_answers
 from calamint.show.serve.changes import Changes
@@ -63,7 +72,7 @@ def make_app(
     add_error_answers(app)
     app.include_router(api.router)
     app.include_router(api_jobs.router)
-    for each in (pages, job_pages, actions, login, static):
+    for each in (pages, job_pages, actions, study_actions, login, static):
         app.include_router(each.router)
     app.add_middleware(Guard, limits=limits or Limits())
     return app

@@ -45,6 +45,7 @@
   }
   addEventListener("resize", reach);
   document.body.addEventListener("toggle", reach, true);
+  new MutationObserver(reach).observe(document.body, { childList: true, subtree: true });
   reach();
 
   // What a reader has opened stays open.
@@ -61,7 +62,6 @@
     });
     open = [];
     if (window.drawPlots) drawPlots(event.detail.elt);
-    reach();
   });
   document.body.addEventListener("input", (event) => {
     const output = event.target.parentElement.querySelector("output");

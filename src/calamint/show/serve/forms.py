@@ -1,0 +1,140 @@
+"""Forms: what people fill in, and the doing of what they say."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from calamint.errors import CalamintError, ProblemError
+from calamint.run import Caller, StudyEditor, read_text
+from calamint.show.serve.answers import status_of
+from calamint.show.serve.calls import Call, state_of
+from calamint.show.serve.render import page_of
+
+_MOST_FIELDS = 3000
+Form = Mapping[str, str]
+
+
+@final
+@dataclass(frozen=True)
+class Field:
+    """Something to fill in.
+
+    Attributes:
+        name: In the form.
+        label: What it is.
+        value: What stands there at first.
+        options: What there is to choose from; None for a text.
+        hint: How to write it.
+        required: Whether it must be filled in.
+        is_check: Whether it is a box to tick.
+    """
+
+    name: str
+    label: str
+    value: str = ""
+    options: Sequence[str] | None = None
+    hint: str = ""
+    required: bool = False
+    is_check: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """A form."""
+
+    title: str
+    verb: str
+    explanation: str
+    fields: Sequence[Field]
+    action: str
+    back: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+REASON = Field("reason", "Why", hint="In words; it is kept.")
+
+
+def given_params(study: StudyEditor, form: Form) -> dict[str, Any]:
+    """Parameters that were filled in."""
+    return {
+        name: read_text(parameter, form[f"param.{index}"])
+        for index, (name, parameter) in enumerate(study.problem.space.parameters.items())
+        if form.get(f"param.{index}")
+    }
+
+
+def show_form(
+    call: Call,
+    request: Request,
+    question: Question,
+    form: Form | None = None,
+    error: str = "",
+    doubts: Sequence[str] = (),
+    status: int = 200,
+) -> HTMLResponse:
+    key = secrets.token_hex(16) if form is None or error else form.get("key", "")
+    return page_of(
+        call,
+        request,
+        "form.html",
+        status,
+        question=question,
+        given={} if form is None else form,
+        error=error,
+        doubts=doubts,
+        key=key or secrets.token_hex(16),
+    )
+
+
+async def read_form(call: Call, request: Request) -> dict[str, str]:
+    """What a form says.
+
+    Raises:
+        AccessError: If it is not one of ours.
+    """
+    body = await request.body()
+    try:
+        pairs = parse_qs(body.decode("utf-8"), True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise ProblemError("the form cannot be read. Nothing was changed.") from None
+    form = {name: values[-1].strip() for name, values in pairs.items()}
+    state_of(request)[2].check_form(call.visitor, form.get("form_token", ""))
+    return form
+
+
+async def answer_form(
+    call: Call,
+    request: Request,
+    form: dict[str, str],
+    question: Question,
+    do: Callable[[StudyEditor], object],
+    doubts: Callable[[], list[str]],
+    done: str,
+) -> Response:
+    """Do what a form says, or show it again with what is wrong."""
+    caller = Caller(call.visitor.name, form.get("key") or None, call.digest)
+
+    def act() -> Sequence[str]:
+        if "sure" not in form and (found := doubts()):
+            return found
+        study = call.hub.editor(call.record).on_behalf_of(caller)
+        keyed = Call(call.hub, call.changes, call.visitor, call.record, caller.key, call.digest)
+        keyed.once(lambda: bool(do(study)), lambda _: True)
+        return ()
+
+    try:
+        doubted = await run_in_threadpool(act)
+    except CalamintError as error:
+        sentence = str(error)
+        status = status_of(error)
+        return show_form(call, request, question, form, sentence, status=status)
+    if doubted:
+        return show_form(call, request, question, form, doubts=doubted, status=422)
+    return RedirectResponse(f"{question.back}?{urlencode({'done': done})}", 303)
