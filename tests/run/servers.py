@@ -47,6 +47,14 @@ def new_database():
     return server.get_uri(name)
 
 
+def new_storage(kind, folder):
+    """The URL of an empty storage, and what its tables are read from without Calamint."""
+    if kind == "postgresql":
+        url = new_database()
+        return url, url
+    return f"sqlite:///{folder / 'a.db'}", folder / "a.db"
+
+
 def restart_server(kill=False):
     """As an administrator does, or, with `kill`, a loss of power."""
     server = _server()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.run.cases import SQUARE, check_books, quick, values_of
-from tests.run.servers import new_database
+from tests.run.servers import new_storage
 from tests.run.test_kill import Log, forked
 
 import calamint as cm
@@ -28,11 +28,7 @@ def busy(url, log, seconds):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def storage(request, tmp_path):
-    """A URL, and what its tables are read from without Calamint."""
-    if request.param == "postgresql":
-        url = new_database()
-        return url, url
-    return f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.db"
+    return new_storage(request.param, tmp_path)
 
 
 @pytest.mark.parametrize(
