@@ -27,8 +27,8 @@ RESULTS = Path(__file__).parent / "results"
 REAL = [f"x{index}" for index in range(5)]
 
 
-def made(path: Path, jobs: int) -> str:
-    """The URL of a study of so many jobs."""
+def made(path: Path, jobs: int, **settings: Any) -> str:
+    """The URL of a study of so many jobs, chosen at random unless settings say otherwise."""
     problem = cm.Problem(
         {
             **{name: cm.Real(0, 1) for name in REAL},
@@ -45,7 +45,8 @@ def made(path: Path, jobs: int) -> str:
     )
     clock, rng = cm.VirtualClock(), np.random.default_rng(0)
     url = f"sqlite:///{path}"
-    study = cm.Study(problem, url, seed=0, acquisition="random", clock=clock)
+    settings = settings or {"acquisition": "random"}
+    study = cm.Study(problem, url, seed=0, clock=clock, **settings)
 
     def train(params: Mapping[str, Any]) -> float:
         distance = sum((params[name] - 0.3) ** 2 for name in REAL)
