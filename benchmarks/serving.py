@@ -162,8 +162,7 @@ def load(opening: Callable[[str], Any], place: str) -> tuple[list[float], list[f
     context = get_context("spawn")
     ready, answers = context.Barrier(PROGRAMS), context.Queue()
     programs = [
-        context.Process(target=work, args=(opening, place, ready, answers))
-        for _ in range(PROGRAMS)
+        context.Process(target=work, args=(opening, place, ready, answers)) for _ in range(PROGRAMS)
     ]
     for program in programs:
         program.start()
