@@ -131,7 +131,7 @@ def _interesting() -> list[int]:
     """The job of each task that was expected to tell most."""
     jobs = cm.Study.load(f"sqlite:///{FOLDER / 'network.db'}", "network").jobs
     best = {
-        task: max((job for job in jobs if job.task == task), key=lambda job: job.gain or 0.0)
+        task: max((job for job in jobs if job.task == task), key=lambda job: sum(job.bits.values()))
         for task in ("train", "profile")
     }
     return [job.number for job in best.values()]
