@@ -34,26 +34,36 @@ def environment():
     return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
+RUNS_ON = "# runs until Ctrl-C\n"
+
+
 def followed(page, folder, replaced=()):
     """What the commands of a page print. Files are blocks that begin with their name; commands run
-    in order, in one folder; words of the page are replaced by others."""
+    in order, in one folder, those that run until Ctrl-C beside all that follow; words of the page
+    are replaced by others."""
     text = (ROOT / "docs" / page).read_text()
     for word, other in dict(replaced).items():
+        assert word in text
         text = text.replace(word, other)
     for block in re.findall(r"```(?:toml|py)\n# (\S+)\n(.*?)```", text, flags=re.DOTALL):
         (folder / block[0]).write_text(block[1])
-    shown = ""
-    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
-        done = subprocess.run(
-            ["bash", "-e", "-c", block],
-            cwd=folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        shown += done.stdout
+    options = {"cwd": folder, "env": environment(), "text": True}
+    shown, running = "", []
+    try:
+        for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+            if block.startswith(RUNS_ON):
+                words = ["bash", "-c", f"exec {block.removeprefix(RUNS_ON)}"]
+                running.append(subprocess.Popen(words, stdout=subprocess.PIPE, **options))
+                shown += running[-1].stdout.readline()  # it has started
+                continue
+            done = subprocess.run(["bash", "-e", "-c", block], capture_output=True, **options)
+            assert done.returncode == 0, done.stderr
+            shown += done.stdout
+    finally:
+        for process in reversed(running):
+            process.send_signal(signal.SIGINT)
+            shown += process.communicate(timeout=30)[0]
+    assert {process.returncode for process in running} <= {0, 130}
     return shown
 
 

@@ -66,6 +66,19 @@ def test_results_that_cannot_be_read(body, study, server):
     assert study.history == []
 
 
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_requests_that_do_not_say_that_they_are_json(kind, study, server):
+    """As of curl without a header, or of a form of another site."""
+    body = b'{"values": {"f": 1.0}}'
+    study.ask(task="price")
+    answer = ask(server, "POST", f"{STUDY}/jobs/0/tell", body, Content_Type=kind)
+    assert answer[0] == 415
+    assert "send 'Content-Type: application/json'" in sentence(answer)
+    assert study.history == []
+    json_kind = "Application/JSON; charset=utf-8"
+    assert ask(server, "POST", f"{STUDY}/jobs/0/tell", body, Content_Type=json_kind)[0] == 200
+
+
 def test_what_is_not_there(server):
     for method, path in (
         *(("GET", "/api/nothing"), ("GET", f"{STUDY}/jobs/3"), ("POST", f"{STUDY}/jobs/3/cancel")),

@@ -6,6 +6,7 @@ from typing import Any
 import fastapi
 from fastapi import Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
 from calamint.show.serve.answers import strict_json
 
@@ -16,12 +17,17 @@ class StrictRequest(fastapi.Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses NaN in a request."""
+    """A route that refuses what is not JSON, and NaN in it."""
 
     def get_route_handler(self) -> Callable[[fastapi.Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def strict(request: fastapi.Request) -> Response:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if request.method == "POST" and kind != "application/json" and await request.body():
+                raise HTTPException(
+                    415, "the request is not JSON: send 'Content-Type: application/json'"
+                )
             return await handle(StrictRequest(request.scope, request.receive))
 
         return strict
