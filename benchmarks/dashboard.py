@@ -128,7 +128,7 @@ def everything() -> None:
 
 
 def _interesting() -> list[int]:
-    """The job of each task that was expected to tell most."""
+    """The job of each task that was expected to yield most."""
     jobs = cm.Study.load(f"sqlite:///{FOLDER / 'network.db'}", "network").jobs
     best = {
         task: max((job for job in jobs if job.task == task), key=lambda job: sum(job.bits.values()))

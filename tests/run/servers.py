@@ -66,11 +66,14 @@ def restart_server(kill=False):
 class Proxy:
     """A network between clients and the server, which can be cut.
 
-    commits  how many connections are to be cut right after a COMMIT, before the server's answer
+    cuts      how many connections are to be cut at the COMMIT of a transaction that writes, before
+              the client has an answer
+    delivers  whether the server gets that COMMIT
+    is_silent whether a server that did not get it hears nothing at all, as if the power had failed
     """
 
-    def __init__(self, url):
-        self.commits = 0
+    def __init__(self, url, delivers, is_silent=False):
+        self.cuts, self.delivers, self.is_silent = 0, delivers, is_silent
         self._socket = parse_qs(urlsplit(url).query)["host"][0]
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
@@ -91,12 +94,22 @@ class Proxy:
                     threading.Thread(target=self._forward, args=arguments, daemon=True).start()
 
     def _forward(self, here, there, is_client):
+        writes = False
         with contextlib.suppress(OSError):
             while data := here.recv(65536):
-                if is_client and b"COMMIT" in data and self.commits:
-                    self.commits -= 1
-                    here.shutdown(socket.SHUT_RDWR)
+                writes = writes or b"pg_advisory_xact_lock" in data
+                if is_client and b"COMMIT" in data and writes:
+                    if self.cuts:
+                        self.cuts -= 1
+                        here.shutdown(socket.SHUT_RDWR)
+                        if not self.delivers:
+                            break
+                    writes = False
                 there.sendall(data)
         time.sleep(0.2)  # the server reads what it was sent before it hears that all is over
+        if writes and is_client and self.is_silent:
+            return
         for each in (here, there):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
             each.close()

@@ -12,7 +12,7 @@ from tests.run.test_kill import forked
 
 import calamint as cm
 from calamint.run import Database
-from calamint.run.store import retries
+from calamint.run.store import postgres, retries
 from calamint.run.store.rows import Rows
 
 
@@ -104,18 +104,22 @@ def test_a_transaction_that_is_interrupted_for_long_changes_nothing(url, monkeyp
     check_books(url)
 
 
-@pytest.mark.parametrize("cuts", [1, 2])
-def test_a_connection_that_is_lost_while_it_commits(url, cuts):
-    """The client is not told what came of its commit: it asks, and tells nothing twice."""
-    proxy = Proxy(url)
+@pytest.mark.parametrize(
+    ("delivers", "is_silent"), [(True, False), (False, False), (False, True)]
+)
+def test_a_connection_that_is_lost_while_it_commits(url, delivers, is_silent, monkeypatch):
+    """The client does not hear what came of its commit: it asks, and tells nothing twice."""
+    monkeypatch.setattr(postgres, "_SILENCE", 2.0)
+    proxy = Proxy(url, delivers, is_silent)
     study = quick(storage=proxy.url)
     job = study.ask()
-    proxy.commits = cuts
+    proxy.cuts = 1
     assert study.tell(job, values_of(job.task, job.params))
-    assert proxy.commits == 0
+    assert proxy.cuts == 0
     assert [row["kind"] for row in check_books(url)["events"]] == ["asked", "told"]
-    proxy.commits = cuts
+    proxy.cuts = 1
     assert study.ask() is not None
+    assert proxy.cuts == 0
     assert len(check_books(url)["jobs"]) == 2
     proxy.close()
 

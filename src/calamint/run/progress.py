@@ -144,7 +144,7 @@ class RunReport:
             + (f", but for {self.elsewhere} that others are running" if self.elsewhere else ""),
             "seconds": "the time was over",
             "cost": "the cost was reached",
-            "bits": "no measurement was expected to tell enough",
+            "bits": "no measurement was expected to yield enough",
             "exhausted": "every input was measured, and measuring again gives the same",
             "stopped": "it was told to",
             "interrupted": "it was interrupted",

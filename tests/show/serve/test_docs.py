@@ -36,7 +36,7 @@ def test_the_api_works_as_its_page_says(tmp_path):
     study = cm.Study.load(f"sqlite:///{tmp_path / 'study.db'}")
     assert sum(study.summary().evaluations.values()) >= 24
     assert study.history[1].sem == {"load": 0.02}
-    assert re.search(r"hplc +work +hall", shown)
+    assert re.search(r"hplc +│ work +│ hall", shown)
     assert '"name":"study"' in shown.splitlines()[-2]  # of the server that asks for a token
 
 

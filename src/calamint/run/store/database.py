@@ -27,6 +27,7 @@ from calamint.run.store.postgres import (
     is_interrupted,
     postgres_engine,
     server_lease_clock,
+    transaction_number,
     was_committed,
 )
 from calamint.run.store.schema import REVISION
@@ -185,11 +186,14 @@ class Database:
             connection = connection.execution_options(writes=study)
             with connection.begin() as transaction:
                 yield connection
+                number = transaction_number(connection)  # not to be had from one that is lost
                 try:
                     transaction.commit()
                 except DBAPIError as error:
                     # A connection that is lost while it commits does not say what came of it.
-                    if not (is_interrupted(error) and was_committed(self._engine, connection)):
+                    if number is None or not is_interrupted(error):
+                        raise
+                    if not was_committed(self._engine, number):
                         raise
 
     def _memory_lock(self) -> AbstractContextManager[object]:

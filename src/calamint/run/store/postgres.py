@@ -21,6 +21,9 @@ _LOCKS = 0x63616C61
 _TRANSACTION = "calamint transaction"
 # Codes of errors: connections, serialisation failures and deadlocks, a server that is ended.
 _INTERRUPTIONS = ("08", "40", "57P")
+# Seconds after which the server ends a transaction of which it hears nothing: its machine may be
+# gone, and others wait for its lock.
+_SILENCE = BUSY_TIMEOUT / 2
 # Seconds after which the difference to the server's clock is measured again.
 _CLOCK_AGE = 60.0
 
@@ -50,11 +53,14 @@ def _on_begin(connection: Connection) -> None:
     study = connection.get_execution_options().get("writes")
     if study is None:
         return
-    timeout = f"set_config('lock_timeout', '{int(1000 * BUSY_TIMEOUT)}', true)"
+    limits = {"lock_timeout": BUSY_TIMEOUT, "idle_in_transaction_session_timeout": _SILENCE}
+    settings = [
+        f"set_config('{name}', '{int(1000 * seconds)}', true)" for name, seconds in limits.items()
+    ]
     lock = f"pg_advisory_xact_lock({_LOCKS}, {int(study)})"
     # In one message: a server may be far away.
-    found = connection.exec_driver_sql(f"SELECT {timeout}, {lock}, txid_current()").one()
-    connection.info[_TRANSACTION] = found[2]
+    asked = f"SELECT txid_current(), {', '.join(settings)}, {lock}"
+    connection.info[_TRANSACTION] = connection.exec_driver_sql(asked).one()[0]
 
 
 def is_interrupted(error: SQLAlchemyError) -> bool:
@@ -65,20 +71,24 @@ def is_interrupted(error: SQLAlchemyError) -> bool:
     return error.connection_invalidated or code.startswith(_INTERRUPTIONS)
 
 
-def was_committed(engine: Engine, connection: Connection) -> bool:
+def transaction_number(connection: Connection) -> int | None:
+    """What the server calls the transaction that writes; None on another database."""
+    return connection.info.get(_TRANSACTION)
+
+
+def was_committed(engine: Engine, number: int) -> bool:
     """Whether a transaction whose connection was lost is in the database all the same.
 
     Raises:
         SQLAlchemyError: If the server does not say so for some seconds.
     """
-    number = int(connection.info[_TRANSACTION])
     until = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
             with engine.connect() as another:
                 asked = text("SELECT txid_status(:number)")
                 status = another.execute(asked, {"number": number}).scalar_one()
-            if status != "in progress":
+            if status != "in progress" or time.monotonic() > until:
                 return bool(status == "committed")
         except SQLAlchemyError as error:
             if not is_interrupted(error) and not _is_down(error):

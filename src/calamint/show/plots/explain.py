@@ -165,7 +165,7 @@ def _explain_line(optimizer: Optimizer, solution: int, points: int = 300) -> Plo
         " bits that a measurement would yield, given this x*; and their average over all drawn x*,"
         f" which decides. The dotted line is the drawn x* = {star:.4g}."
     )
-    title = "What a measurement would tell about the optimum"
+    title = "Expected information about the optimum"
     return Plot("explain", title, caption, figure, rows, min_width=1300)
 
 
@@ -292,7 +292,7 @@ def _explain_plane(source: Source) -> Plot:
     )
     return Plot(
         "explain",
-        "What a measurement would tell about the optimum",
+        "Expected information about the optimum",
         caption,
         made,
         table,

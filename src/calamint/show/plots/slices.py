@@ -87,7 +87,7 @@ def slices(
     caption = (
         f"Along one parameter through {where}: {in_words(here)}. Lines are medians, bands 95 %"
         " intervals; dashed lines are limits. Marks are measurements, also those elsewhere in the"
-        " space. Bits are what a measurement is expected to tell about the constrained optimum."
+        " space. Bits are what a measurement is expected to yield about the constrained optimum."
         + left_out(problem, names)
     )
     return Plot(

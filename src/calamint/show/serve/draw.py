@@ -108,13 +108,13 @@ def _belief(source: Source, at: Params | None, along: list[str]) -> str:
     views = plot.views
     assert views is not None
     told = [i for i, shown in enumerate(plot.controls[0].options) if str(shown).startswith("bits")]
-    # Of the function that tells most.
+    # Of the function that is expected to yield most.
     most = max(told, key=lambda each: float(np.max(views[each, 0].traces[0]["z"])))
     bits = replace(
         plot,
         name="gains",
-        title="Bits that a measurement is expected to tell",
-        caption="What measuring would tell about the constrained optimum, over the same inputs.",
+        title="Expected information gain",
+        caption="Bits that a measurement is expected to yield about the constrained optimum, over the same inputs.",
         figure=views[most, 0].as_figure(),
         chosen=(most, 0),
     )
