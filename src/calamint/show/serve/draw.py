@@ -114,7 +114,8 @@ def _belief(source: Source, at: Params | None, along: list[str]) -> str:
         plot,
         name="gains",
         title="Expected information gain",
-        caption="Bits that a measurement is expected to yield about the constrained optimum, over the same inputs.",
+        caption="Bits that a measurement is expected to yield about the constrained optimum, over"
+        " the same inputs.",
         figure=views[most, 0].as_figure(),
         chosen=(most, 0),
     )
