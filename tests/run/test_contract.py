@@ -462,12 +462,21 @@ def test_recommendations_are_stored(storage, study):
     for _ in range(6):
         finish(study, study.ask())
     best = study.recommend()
-    assert reopened(storage).recommend() == best
+    assert reopened(storage).recommend() == best  # which is not stored again
+    observed = study.recommend(kind="observed")
+    finish(study, study.ask())
+    last = study.recommend()
     with study.database.read() as connection:
         from sqlalchemy import text
 
-        rows = connection.execute(text("SELECT probability FROM recommendations")).all()
-    assert [row.probability for row in rows] == [best.probability] * 2
+        rows = connection.execute(
+            text("SELECT kind, probability FROM recommendations ORDER BY id")
+        ).all()
+    assert [tuple(row) for row in rows] == [
+        ("believed", best.probability),
+        ("observed", observed.probability),
+        ("believed", last.probability),
+    ]
 
 
 @only_local

@@ -104,9 +104,7 @@ def test_a_transaction_that_is_interrupted_for_long_changes_nothing(url, monkeyp
     check_books(url)
 
 
-@pytest.mark.parametrize(
-    ("delivers", "is_silent"), [(True, False), (False, False), (False, True)]
-)
+@pytest.mark.parametrize(("delivers", "is_silent"), [(True, False), (False, False), (False, True)])
 def test_a_connection_that_is_lost_while_it_commits(url, delivers, is_silent, monkeypatch):
     """The client does not hear what came of its commit: it asks, and tells nothing twice."""
     monkeypatch.setattr(postgres, "_SILENCE", 2.0)

@@ -50,6 +50,23 @@ def test_a_full_disk(path):
     assert len(again.history) == before + 1
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_deleted_while_it_is_open(path, replaced):
+    """SQLite would go on writing to what nobody finds any more."""
+    study = quick(storage=f"sqlite:///{path}")
+    job = study.ask()
+    kept = path.with_name("kept.db")
+    path.rename(kept)
+    if replaced:
+        shutil.copy(kept, path)
+    for attempt in (lambda: study.tell(job, {"f": 1.0, "c": 1.0}), study.ask, study.replica):
+        with pytest.raises(cm.StorageError, match="was deleted or replaced while it was open"):
+            attempt()
+    kept.replace(path)
+    assert study.tell(job, values_of(job.task, job.params))
+    assert len(quick(storage=f"sqlite:///{path}").history) == 3
+
+
 def test_a_file_that_cannot_be_written(path):
     url = f"sqlite:///file:{path}?mode=ro&uri=true"
     study = quick(storage=url)

@@ -1,7 +1,10 @@
 """Who may do what: tokens, rights, other hosts and sites, sizes, rates, and repeated requests."""
 
 import concurrent.futures
+import re
+import socket
 import time
+from urllib.parse import urlsplit
 
 import pytest
 from tests.run.cases import decoupled, quick
@@ -10,6 +13,7 @@ from tests.show.serve.asking import ask, sentence
 
 import calamint as cm
 from calamint.run import create_token, revoke_token
+from calamint.show.serve import guard
 from calamint.show.serve.guard import Limits, Rates
 
 JOBS = "/api/studies/1/jobs"
@@ -64,10 +68,36 @@ def test_only_hashes_of_tokens_are_stored(study):
         assert secret not in path.read_bytes()
 
 
-def test_guessing_tokens_is_slowed_down(guarded):
-    statuses = [ask(guarded, "GET", JOBS, Authorization="Bearer x")[0] for _ in range(30)]
-    assert statuses[0] == 401
-    assert statuses[-1] == 429
+def test_who_has_a_token_does_not_wait_for_those_who_have_none(study, guarded):
+    """However often they try from the same address, which may be that of a proxy."""
+    for _ in range(30):
+        assert ask(guarded, "GET", JOBS, Authorization="Bearer x")[0] == 401
+        assert ask(guarded, "GET", JOBS)[0] == 401
+    assert ask(guarded, "GET", JOBS, **bearer(study, "ann", "read"))[0] == 200
+
+
+def test_every_address_has_its_rate_whatever_it_sends(study):
+    with serving(study.database, limits=Limits(rate=2.0)) as server:
+        answers = [ask(server, "GET", JOBS, Cookie=f"a={each}") for each in range(12)]
+    refused = [each for each in answers if each[0] == 429]
+    assert 1 <= len(refused) <= 8
+    assert int(refused[0][2]["Retry-After"]) >= 1
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "X_Forwarded_For", "Via"])
+def test_who_comes_through_a_proxy_needs_a_token(header, study, server):
+    assert ask(server, "GET", JOBS)[0] == 200
+    answer = ask(server, "GET", JOBS, **{header: "203.0.113.9"})
+    assert (answer[0], "a token is needed" in sentence(answer)) == (401, True)
+    token = bearer(study, "ann", "read")
+    assert ask(server, "GET", JOBS, **{header: "203.0.113.9"}, **token)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1/x?", "ann@127.0.0.1", "127.0.0.1#x", "127.0.0.1:80:90", "[::1", "", "a b"]
+)
+def test_hosts_that_are_none(host, server):
+    assert ask(server, "GET", JOBS, Host=host)[0] == 400
 
 
 def test_rights(study, guarded):
@@ -101,6 +131,49 @@ def test_workers_have_their_resources_and_their_jobs(study, guarded):
     assert ask(guarded, "POST", f"{JOBS}/0/cancel", {}, **other)[0] == 403
     assert study.jobs[0].state == "running"
     assert ask(guarded, "POST", f"{JOBS}/0/fail", {"reason": "no"}, **office)[0] == 200
+
+
+def test_an_attempt_that_was_given_to_somebody_else(tmp_path):
+    """Who had the job before may not touch it by leaving out which attempt is meant."""
+    study = quick(storage=f"sqlite:///{tmp_path / 'a.db'}", retries=10, pause=0.0)
+    with serving(study.database, needs_token=True) as server:
+        first, second = bearer(study, "first", "work"), bearer(study, "second", "work")
+        wanted = {"task": "price", "lease": 0.2}
+        assert ask(server, "POST", ASK, wanted, **first)[1]["job"]["attempt"] == 1
+        time.sleep(0.5)
+        given = ask(server, "POST", ASK, {"task": "price"}, **second)[1]["job"]
+        assert (given["number"], given["attempt"]) == (0, 2)
+        for verb, body in (
+            *(("cancel", {}), ("fail", {"reason": "no"}), ("renew", {"lease": 9.0})),
+            ("tell", {"values": {"f": 1.0}}),
+        ):
+            assert ask(server, "POST", f"{JOBS}/0/{verb}", body, **first)[0] == 403, verb
+        late = ask(server, "POST", f"{JOBS}/0/tell", {"attempt": 1, "values": {"f": 1.0}}, **first)
+        assert late[:2] == (200, {"used": False})
+        answer = ask(server, "POST", f"{JOBS}/0/tell", {"values": {"f": 2.0}}, **second)
+        assert answer[:2] == (200, {"used": True})
+
+
+def test_a_token_that_is_revoked_while_its_user_waits(study, guarded):
+    job = study.ask(task="price")
+    study.enqueue("price", {"x": 0.5, "y": 0.5})
+    waiting = {"resource": "office", "task": "price", "wait": 20}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        ann = bearer(study, "ann", "work")
+        asked = pool.submit(ask, guarded, "POST", ASK, waiting, **ann)
+        after = f"/api/studies/1/events?wait=20&after={study.replica().sequence}"
+        heard = pool.submit(ask, guarded, "GET", after, **ann)
+        time.sleep(0.5)
+        revoke_token(study.database, "ann")
+        study.tell(job, {"f": 1.0})
+        assert asked.result()[0] == 401
+        assert heard.result()[0] in (200, 401)  # it may have been sent before
+    assert [each.state for each in study.jobs] == ["done", "waiting"]
+
+
+def test_nobody_is_called_as_the_local_user(study):
+    with pytest.raises(cm.ProblemError, match="the user of the server's machine"):
+        create_token(study.database, "local", "read")
 
 
 def test_foreign_studies(study, guarded):
@@ -145,11 +218,17 @@ def test_other_sites(study, server):
         {"Origin": server.replace("127.0.0.1", "localhost")},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site", "Origin": server},
+        {"Origin": "http://["},
     ):
         answer = ask(server, "POST", ASK, {}, **headers)
         assert (answer[0], "another site" in sentence(answer)) == (403, True), headers
     assert study.jobs == []
     assert ask(server, "POST", ASK, {}, Origin=server)[0] == 200
+    # They may have links, and nothing that is loaded without a reader's wish.
+    for path in ("/studies/1", JOBS, "/studies/1/drawn/progress"):
+        other = {"Sec_Fetch_Site": "cross-site"}
+        assert ask(server, "GET", path, **other, Sec_Fetch_Mode="navigate")[0] == 200
+        assert ask(server, "GET", path, **other, Sec_Fetch_Mode="no-cors")[0] == 403
 
 
 def test_forms_of_other_sites(study, server):
@@ -169,6 +248,16 @@ def test_large_bodies(study, server):
     assert study.jobs == []
 
 
+def test_slow_bodies(study, server, monkeypatch):
+    monkeypatch.setattr(guard, "_SLOWEST_BODY", 0.2)
+    parts = urlsplit(server)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        head = f"POST {ASK} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 10\r\n\r\n"
+        connection.sendall(f"{head}{{".encode())
+        assert b" 408 " in connection.recv(1000)
+    assert study.jobs == []
+
+
 def test_rates(study):
     with serving(study.database, limits=Limits(rate=50.0)) as server:
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -180,7 +269,7 @@ def test_rates(study):
         assert ask(server, "GET", "/api/studies")[0] == 200
 
 
-def test_rates_are_those_of_each_sender():
+def test_rates_are_those_of_each_address():
     rates = Rates(rate=1.0, burst=3.0)
     assert [rates.take("a") > 0 for _ in range(5)] == [False, False, False, True, True]
     assert rates.take("b") == 0
@@ -197,6 +286,16 @@ def test_repeated_requests(study, server):
     assert len(study.history) == len(study.jobs) == 1
     other = ask(server, "POST", f"{JOBS}/0/tell", {"values": {"f": 2.0}}, Idempotency_Key="b")
     assert (other[0], "used for another request" in sentence(other)) == (422, True)
+    for name in ("office", "hall"):  # what is paused is part of the address of a form
+        path = f"/studies/1/pause/resource?name={name}"
+        form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', ask(server, "GET", path)[1]))
+        fields = [("form_token", form["form_token"]), ("key", "c"), ("reason", "")]
+        assert ask(server, "POST", path, fields)[0] == (303 if name == "office" else 422)
+    assert study.paused["resource"] == ["office"]
+    study.resume(resource="office")
+    assert ask(server, "POST", ASK, {"task": "weigh"}, Idempotency_Key="d.1")[0] == 200
+    several = ask(server, "POST", ASK, {"n": 2}, Idempotency_Key="d")
+    assert (several[0], len(several[1]["jobs"])) == (200, 2)
     assert ask(server, "POST", ASK, {}, Idempotency_Key="é" * 10)[0] == 422
     assert ask(server, "POST", ASK, {}, Idempotency_Key="k" * 181)[0] == 422
 
@@ -238,8 +337,20 @@ def test_every_answer_has_the_headers_that_browsers_need(server):
 
 def test_a_browser_shows_its_token_once(study, guarded):
     token = create_token(study.database, "ann", "manage")
-    assert ask(guarded, "GET", "/")[2]["Location"] == "/login"
+    assert ask(guarded, "GET", "/")[2]["Location"] == "/login?next=%2F"
+    assert (
+        ask(guarded, "GET", "/studies/1/jobs")[2]["Location"] == "/login?next=%2Fstudies%2F1%2Fjobs"
+    )
     assert ask(guarded, "POST", "/login", [("token", "wrong")])[0] == 401
+    assert ask(guarded, "POST", "/login", [(f"field{each}", "") for each in range(20)])[0] == 401
+    for wanted, given in (
+        ("/studies/1/jobs/3", "/studies/1/jobs/3"),
+        *((each, "/") for each in ("//evil.example", "https://evil.example", "/studies/@evil", "")),
+    ):
+        form = [("token", token), ("next", wanted)]
+        assert ask(guarded, "POST", "/login", form)[2]["Location"] == given
+    secure = ask(guarded, "POST", "/login", [("token", token)], X_Forwarded_Proto="https")
+    assert "Secure" in secure[2]["Set-Cookie"]
     status, _, headers = ask(guarded, "POST", "/login", [("token", token)])
     cookie = headers["Set-Cookie"]
     assert status == 303

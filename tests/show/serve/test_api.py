@@ -1,8 +1,11 @@
 """The API, as programs of any language see it."""
 
+import concurrent.futures
 import json
+import socket
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 from tests.run.cases import decoupled, quick
@@ -11,6 +14,8 @@ from tests.show.serve.asking import ask, sentence
 from tests.show.studies import HOSTILE
 
 import calamint as cm
+from calamint.run import StudyView
+from calamint.show.serve import api
 
 STUDY = "/api/studies/1"
 
@@ -102,6 +107,90 @@ def test_waiting_until_something_can_start(study, server):
     threading.Timer(0.5, study.cancel, [jobs[0]]).start()
     answer = ask(server, "POST", f"{STUDY}/ask", {"wait": 60})[1]
     assert answer["job"]["number"] == 3
+
+
+def test_no_job_is_booked_for_who_is_gone(study, server):
+    job = study.ask(task="price")
+    parts, wait = urlsplit(server), '{"task": "price", "wait": 20}'
+    for body in (wait, '{"n": 50}'):
+        with socket.create_connection((parts.hostname, parts.port)) as connection:
+            head = f"POST {STUDY}/ask HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(f"{head}{kind}{body}".encode())
+            time.sleep(0.3)
+        if body == wait:
+            study.tell(job, {"f": 1.0})
+            time.sleep(1.0)
+            assert len(study.jobs) == 1
+    time.sleep(1.0)
+    booked = len(study.jobs)
+    assert booked < 40
+    time.sleep(1.0)
+    assert len(study.jobs) == booked
+
+
+def test_who_asks_the_model_keeps_nobody_waiting(study, server, monkeypatch):
+    """Pages and results need no model; and a queue has an end."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(self, *_):
+        started.set()
+        go_on.wait(30)
+        return
+
+    monkeypatch.setattr(StudyView, "recommend", slow)
+    with concurrent.futures.ThreadPoolExecutor(60) as pool:
+        path = f"{STUDY}/recommendation"
+        asked = [pool.submit(ask, server, "GET", path) for _ in range(60)]
+        started.wait(10)
+        begin = time.monotonic()
+        assert ask(server, "GET", "/studies/1/jobs")[0] == 200
+        assert ask(server, "POST", f"{STUDY}/ask", {})[0] == 200
+        assert time.monotonic() - begin < 5
+        go_on.set()
+        answers = [each.result() for each in asked]
+    assert {each[0] for each in answers} == {200, 503}
+    refused = [each for each in answers if each[0] == 503]
+    assert 1 <= len(refused) <= 15
+    assert "try again" in sentence(refused[0])
+    assert refused[0][2]["Retry-After"] == "1"
+
+
+def test_errors_of_ours_have_the_headers_of_all_answers(study, monkeypatch):
+    def failing(*_):
+        raise AssertionError("ours")
+
+    monkeypatch.setattr(api, "problem_changes", failing)
+    with serving(study.database) as server:
+        status, said, headers = ask(server, "GET", f"{STUDY}/changes")
+    assert (status, "the server failed" in said["error"]["message"]) == (500, True)
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_what_was_told_with_a_standard_error(study, server):
+    job = study.ask(task="price")
+    study.tell(job, {"f": (0.5, 0.1)})
+    said = ask(server, "GET", f"{STUDY}/jobs/0")[1]
+    assert (said["values"], said["sem"]) == ({"f": 0.5}, {"f": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("POST", "ask", {"resorce": "hall"}, "'resorce' is not a field of this request."),
+        ("POST", "ask", {"n": 0}, "n is 0: it should be greater than or equal to 1."),
+        ("POST", "jobs/0/tell", {}, "values is missing."),
+        ("POST", "jobs/0/tell", None, "a body of JSON is missing."),
+        ("GET", "recommendation?delta=2", None, "delta is '2': it should be less than 1."),
+        ("POST", "predict", b'{"params": {"x": ' + b"1" * 5000 + b"}}", "is not JSON"),
+    ],
+)
+def test_sentences_about_fields(method, path, body, words, study, server):
+    study.ask()
+    headers = {"Content_Type": "application/json"} if method == "POST" else {}
+    answer = ask(server, method, f"{STUDY}/{path}", body, **headers)
+    assert (answer[0], words in sentence(answer)) == (422, True), answer[1]
 
 
 def test_waiting_for_events(study, server):

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from urllib.parse import quote, urlencode
 
 import psutil
 import pytest
@@ -123,6 +124,21 @@ def test_jobs_are_filtered_sorted_and_paged(study, server):
     assert found[: len(priced)] == priced[::-1][:50]
     assert re.search(r'aria-sort="descending"><a[^>]*>f ', page)
     assert numbers("?order=gone&state=gone&page=99")[0] == []
+
+
+def test_the_filter_of_jobs_takes_what_its_form_sends(study, server):
+    for _ in range(6):
+        finish(study)
+    for state, task in (("done", ""), ("", "price"), ("", ""), ("no state", "no task" * 100)):
+        query = urlencode({"state": state, "task": task, "order": "number", "descending": "true"})
+        status, page, _ = ask(server, "GET", f"/studies/1/jobs?{query}")
+        assert (status, "job 0" in text_of(page) or task == "price") == (200, True), (state, task)
+
+
+def test_the_sliders_of_beliefs_take_anything(study, server):
+    for place in ("²", "9" * 5000, "-1", "1e9", "nan", ""):
+        query = urlencode({"x": "x", "y": "", "at.1": place})
+        assert ask(server, "GET", f"/studies/1/beliefs?{query}")[0] == 200, place
 
 
 def test_results_are_told_by_hand(study, server):
@@ -262,8 +278,13 @@ def test_figures_are_drawn_in_the_background_and_only_when_there_is_news(study, 
     finish(study)
     status, page, _ = ask(server, "GET", path + query)
     assert (status, "being renewed" in page) == (200, True)
-    for wrong in ("?options=[]", "?options={", '?options={"a":1}', f"?options={'[' * 9000}"):
-        assert ask(server, "GET", path + wrong)[0] in (404, 422)
+    nested = f"{'[' * 900}{']' * 900}"
+    for wrong in (
+        *("[]", "{", '{"a":1}', "[" * 9000, f'{{"at":{nested}}}', f'{{"at":{{"x":{nested}}}}}'),
+        *('{"at":{},"along":[]}', '{"at":{},"along":["x","y","x"]}', '{"along":["x"]}'),
+    ):
+        where = f"/studies/1/drawn/belief?options={quote(wrong)}"
+        assert ask(server, "GET", where)[0] in (404, 422), wrong
     assert ask(server, "GET", "/studies/1/drawn/nothing")[0] == 404
 
 

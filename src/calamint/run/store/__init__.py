@@ -39,6 +39,7 @@ from calamint.run.store.rows import Measured
 from calamint.run.store.schema import REVISION
 from calamint.run.store.store import Store
 from calamint.run.store.tokens import (
+    LOCAL_USER,
     RIGHTS,
     Right,
     Token,
@@ -53,6 +54,7 @@ __all__ = [
     "CORRECTIONS",
     "DECIDING_LEASE",
     "JOB_ORDERS",
+    "LOCAL_USER",
     "MEMORY",
     "REVISION",
     "RIGHTS",

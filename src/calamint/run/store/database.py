@@ -112,6 +112,9 @@ class Database:
         if self.is_sqlite:
             create_private(self.url)
         self._seen = None if self.path is None else _state(self.path)
+        # Only that of a file that is written to: others are opened again when they change.
+        self._file = None if self.path is None or read_only else self.path.absolute()
+        self._identity = _identity(self._file)
         with _translated_errors(self.where):
             self._engine = self._new_engine()
             self._migrate()
@@ -153,6 +156,14 @@ class Database:
             self._engine.dispose()
             self._engine = self._new_engine()
 
+    def _check_file(self) -> None:
+        """Refuse to go on if the file is not there any more: nobody would find what is written."""
+        if _identity(self._file) != self._identity:
+            raise StorageError(
+                f"storage {self.where}: the file was deleted or replaced while it was open: put it"
+                " back, and start this program again."
+            )
+
     @property
     def path(self) -> Path | None:
         """The path of the file; None for databases without one, and `file:` URIs."""
@@ -164,6 +175,7 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A read transaction on a consistent snapshot."""
         self._refresh()
+        self._check_file()
         with (
             self._memory_lock(),
             _translated_errors(self.where),
@@ -183,6 +195,7 @@ class Database:
             _translated_errors(self.where),
             self._engine.connect() as connection,
         ):
+            self._check_file()
             connection = connection.execution_options(writes=study)
             with connection.begin() as transaction:
                 yield connection
@@ -195,6 +208,7 @@ class Database:
                         raise
                     if not was_committed(self._engine, number):
                         raise
+                self._check_file()
 
     def _memory_lock(self) -> AbstractContextManager[object]:
         """A database in memory has a single connection, which threads must not share."""
@@ -276,6 +290,15 @@ def _without_password(url: object) -> object:
         return url
     address, asked, _ = url.partition("?")
     return re.sub(r"(\w+:(?://?)?).*@", r"\1***@", address) + ("?***" if asked else "")
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """What another file does not have; None if there is none."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _state(path: Path) -> tuple[bool, int, int] | None:

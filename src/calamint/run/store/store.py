@@ -23,7 +23,7 @@ Capacity belongs to attempts, not to jobs: while an attempt is open, it has its 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from sqlalchemy import Connection, Row, insert
+from sqlalchemy import Connection, Row, insert, select
 
 from calamint.decide import Suggestion
 from calamint.errors import JobStateError
@@ -294,21 +294,27 @@ class Store:
 
     @retried
     def save_recommendation(self, found: "Recommendation", kind: str, sequence: int) -> None:
+        """Store an answer, unless it is the one that was stored last."""
+        said = {
+            "sequence": sequence,
+            "kind": kind,
+            "params": found.params,
+            "objective": found.objective,
+            "probability": found.probability,
+            "confident": found.confident,
+            "confirmed": found.confirmed,
+        }
+        stored = schema.recommendations
         with self.database.write(self.study) as connection:
-            connection.execute(
-                insert(schema.recommendations).values(
-                    study_id=self.study,
-                    sequence=sequence,
-                    made=self._rows.now(),
-                    kind=kind,
-                    params=found.params,
-                    objective=found.objective,
-                    probability=found.probability,
-                    confident=found.confident,
-                    interval=found.interval,
-                    confirmed=found.confirmed,
-                )
-            )
+            last = connection.execute(
+                select(*(stored.c[name] for name in said))
+                .where(stored.c.study_id == self.study)
+                .order_by(stored.c.id.desc())
+                .limit(1)
+            ).first()
+            if last is None or last._asdict() != said:
+                row = {**said, "interval": found.interval, "made": self._rows.now()}
+                connection.execute(insert(stored).values(study_id=self.study, **row))
 
     # -- leases -------------------------------------------------------------------------------
 

@@ -18,7 +18,10 @@ from calamint.run.store.retries import retried
 Right = Literal["read", "work", "manage"]
 # Each has those before it.
 RIGHTS: tuple[Right, ...] = ("read", "work", "manage")
+# What events say of the user of a server's own machine, who needs no token.
+LOCAL_USER = "local"
 _TOKENS = schema.tokens.c
+_PREFIX = "calamint"
 _BYTES = 32
 
 
@@ -60,6 +63,8 @@ def create_token(
     """
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) <= 200:
         raise ProblemError(f"name is {name!r}: write printable text of at most 200 bytes.")
+    if name == LOCAL_USER:
+        raise ProblemError(f"name is {name!r}, the user of the server's machine: give another.")
     if right not in RIGHTS:
         raise ProblemError(f"right is {right!r}: {did_you_mean(str(right), RIGHTS)}")
     if resources and right != "work":
@@ -81,7 +86,7 @@ def create_token(
                 created=time.time(),
             )
         )
-        return f"calamint_{made.scalar_one()}_{secret}"
+        return f"{_PREFIX}_{made.scalar_one()}_{secret}"
 
 
 @retried
@@ -111,7 +116,7 @@ def revoke_token(database: Database, name: str) -> None:
 @retried
 def find_token(database: Database, text: str) -> Token | None:
     """The token that somebody shows, if it is one that is accepted."""
-    _, _, rest = text.partition("_")
+    prefix, _, rest = text.partition("_")
     number, _, secret = rest.partition("_")
     # A number that no database has is none.
     given = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
@@ -120,7 +125,7 @@ def find_token(database: Database, text: str) -> Token | None:
     stored = _hashed("") if row is None else str(row.hash)
     # As long for every wrong token, whichever part of it is wrong.
     is_right = hmac.compare_digest(stored.encode(), _hashed(secret).encode())
-    if row is None or row.revoked is not None or not is_right:
+    if row is None or row.revoked is not None or not is_right or prefix != _PREFIX:
         return None
     return _token(row)
 

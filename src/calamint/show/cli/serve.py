@@ -26,19 +26,20 @@ def serve(
         int, typer.Option(min=0, max=65535, help="The port; 0 chooses one that is free.")
     ] = 8000,
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="Ask for tokens on this machine, too.")
+        bool, typer.Option("--tokens", help="Require tokens on this machine as well.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name by which the server may be called.")
+        list[str] | None,
+        typer.Option(help="Another host name under which the server is reached; repeatable."),
     ] = None,
     rate: Annotated[
-        float, typer.Option(min=1.0, help="Requests that each sender may make in a second.")
-    ] = 200.0,
+        float, typer.Option(min=1.0, help="Most requests a second from one address.")
+    ] = 500.0,
     trust: Trust = False,
 ) -> None:
     """Serve a dashboard and an HTTP API for the studies of a storage, until Ctrl-C.
 
-    On any address but that of this machine itself everybody needs a token.
+    Unless it is reached from this machine only, everybody needs a token.
     """
     try:
         run_server = show.run_server
@@ -63,7 +64,7 @@ def create(
         typer.Option(help="read; work: ask for jobs and tell results; or manage: everything."),
     ] = Rights.work,
     resource: Annotated[
-        list[str] | None, typer.Option(help="Only jobs on these resources, of a token to work.")
+        list[str] | None, typer.Option(help="Only jobs on these resources (with --right work).")
     ] = None,
     study: Annotated[str | None, typer.Option(help="Only the study of this name.")] = None,
     storage: Storage = DEFAULT,
@@ -81,7 +82,7 @@ def create(
 
 @token.command("list", epilog="Example: calamint token list --format json")
 def list_all(storage: Storage = DEFAULT, format: As = Format.table) -> None:  # noqa: A002
-    """List all tokens, also those that were revoked."""
+    """List all tokens, including revoked ones."""
     database = run.Database(storage, read_only=True)
     names = {each.id: each.name for each in run.study_records(database)}
     rows = [
@@ -103,7 +104,7 @@ def revoke(
     name: Annotated[str, typer.Argument(help="As `token list` prints it.")],
     storage: Storage = DEFAULT,
 ) -> None:
-    """Revoke a token: it is not accepted any more, at once."""
+    """Revoke a token: it stops working at once."""
     run.revoke_token(run.Database(storage, create=False), name)
     typer.echo(f"Token {name} is revoked.")
 

@@ -9,11 +9,11 @@ from typing import final
 from starlette.requests import HTTPConnection
 
 from calamint.errors import AccessError
-from calamint.run import RIGHTS, Database, Right, Token, find_token
+from calamint.run import LOCAL_USER, RIGHTS, Database, Right, Token, find_token
 
 COOKIE = "calamint_token"
-# What events say of the user of this machine, who needs no token.
-_LOCAL = "local"
+# Of a request that came through a proxy, and so perhaps from another machine.
+_FORWARDED = ("forwarded", "x-forwarded-for", "via")
 
 
 class MissingTokenError(AccessError):
@@ -88,12 +88,22 @@ class Access:
             if token is None:
                 raise MissingTokenError("this token is not accepted: it is wrong, or was revoked.")
             return Visitor(token.name, token, shown)
-        if self.needs_token:
+        if self.needs_token or any(each in request.headers for each in _FORWARDED):
             raise MissingTokenError(
-                "a token is needed: `calamint token create NAME` makes one; send it as"
+                "a token is needed: ask whoever runs the server for one, which"
+                " `calamint token create NAME` makes, and send it as"
                 " 'Authorization: Bearer TOKEN'."
             )
-        return Visitor(_LOCAL, None, _LOCAL)
+        return Visitor(LOCAL_USER, None, LOCAL_USER)
+
+    def check_again(self, visitor: Visitor) -> None:
+        """Refuse a visitor whose token was revoked meanwhile.
+
+        Raises:
+            MissingTokenError: If it was.
+        """
+        if visitor.token is not None and find_token(self.database, visitor.session) is None:
+            raise MissingTokenError("this token is not accepted any more.")
 
     def form_token(self, visitor: Visitor) -> str:
         """What a form of ours has, and one of another site cannot have."""

@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 from html import escape
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +35,18 @@ _STATUS: tuple[tuple[type[CalamintError], int], ...] = (
     (RepeatedRequestError, 409),
     (ProblemError, 422),
 )
+SECURITY_HEADERS = {
+    # Plotly sets styles of its own, which change nothing that matters; scripts are files of ours.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'"
+    " 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 _SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
 
@@ -69,7 +83,7 @@ def add_error_answers(app: FastAPI) -> None:
     def of_calamint(request: Request, error: CalamintError) -> Response:
         status = status_of(error)
         if status == 401 and not request.url.path.startswith("/api") and request.method == "GET":
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"/login?{urlencode({'next': request.url.path})}", 303)
         kind = type(error).__name__
         kind = {"MissingTokenError": "AccessError", "UnknownStudyError": "StorageError"}.get(
             kind, kind
@@ -96,18 +110,30 @@ def add_error_answers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def of_us(request: Request, error: Exception) -> Response:
         # The server prints it with its traceback.
-        return refusal(request.scope, 500, f"the server failed ({type(error).__name__}).")
+        response = refusal(request.scope, 500, f"the server failed ({type(error).__name__}).")
+        response.headers.update(SECURITY_HEADERS)  # no middleware sees this one
+        return response
 
 
 def _in_words(error: Any) -> str:
     """The first thing that is wrong with a request."""
-    place = [str(each) for each in error["loc"] if each not in ("body", "query", "path")]
+    place = ".".join(
+        str(each) for each in error["loc"] if each not in ("body", "query", "path", "header")
+    )[:300]
     said = str(error["msg"]).removeprefix("Value error, ")
-    where = f"{'.'.join(place)}: " if place and error["type"] != "json_invalid" else ""
     if error["type"] == "json_invalid":
         said = f"the request is not JSON ({error['ctx']['error']})"
+    elif error["type"] == "missing":
+        said = f"{place or 'a body of JSON'} is missing"
+    elif error["type"] == "extra_forbidden":
+        said = f"{place!r} is not a field of this request"
+    elif place:
+        given = repr(error["input"])
+        shown = given if len(given) <= 60 else f"{given[:59]}…"
+        found = re.fullmatch(r"(?:Input|String|List|Dictionary) (should .*)", said)
+        said = f"{place} is {shown}: {f'it {found[1]}' if found else said}"
     end = "" if said.endswith(("?", ".")) else "."
-    return f"{where[:300]}{said}{end} Nothing was changed."
+    return f"{said}{end} Nothing was changed."
 
 
 def strict_json(body: bytes) -> Any:
@@ -118,5 +144,7 @@ def strict_json(body: bytes) -> Any:
 
     try:
         return json.loads(body, parse_constant=refused)
-    except (RecursionError, UnicodeDecodeError) as error:
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as error:  # too deep, not UTF-8, or thousands of digits
         raise json.JSONDecodeError(str(error), "", 0) from None

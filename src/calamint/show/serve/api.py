@@ -21,6 +21,7 @@ from calamint.run import (
     problem_changes,
     record_to_json,
     running_attempts,
+    standard_errors,
     summarise,
     to_json,
 )
@@ -32,6 +33,8 @@ from calamint.show.serve.strict import StrictRoute
 
 router = APIRouter(prefix="/api", route_class=StrictRoute)
 STUDY = "/studies/{study}"
+# Seconds after which a wait sees whether anybody still waits.
+_LOOK_AGAIN = 15.0
 Offset = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
@@ -105,7 +108,12 @@ def functions_of(record: StudyRecord) -> list[str]:
 def job(call: Reading, number: JobNumber) -> Any:
     """A job, its attempts, and what happened to it."""
     found, attempts, events = job_details(call.hub.database, call.study, number)
-    return {**to_json(found), "tries": to_json(attempts), "events": to_json(events)}
+    return {
+        **to_json(found),
+        "sem": standard_errors(call.hub.database, call.study, number),
+        "tries": to_json(attempts),
+        "events": to_json(events),
+    }
 
 
 @router.get(STUDY + "/attempts", tags=["looking"])
@@ -124,6 +132,7 @@ def changes(call: Reading) -> Any:
 @router.get(STUDY + "/events", tags=["looking"])
 async def events(
     call: Reading,
+    request: Request,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID)] = 0,
     limit: Limit = 100,
     wait: Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)] = 0.0,
@@ -134,52 +143,57 @@ async def events(
         seen = call.changes.seen(call.study)
         found = await run_in_threadpool(event_page, call.hub.database, call.study, after, limit)
         left = until - time.monotonic()
-        if found or left <= 0 or call.changes.over:
+        over = left <= 0 or call.changes.over
+        if found or over or await request.is_disconnected():
             return {"events": to_json(found)}
-        await call.changes.after(call.study, seen, left)
+        await call.changes.after(call.study, seen, min(left, _LOOK_AGAIN))
+        await run_in_threadpool(call.check_again)
 
 
 # -- what is believed -------------------------------------------------------------------------
 
 
 @router.get(STUDY + "/history", tags=["looking"])
-def history(call: Reading, offset: Offset = 0, limit: Limit = 100) -> Any:
+async def history(call: Reading, offset: Offset = 0, limit: Limit = 100) -> Any:
     """What was measured, in the order in which it was told."""
-    found = call.hub.view(call.record).history
+    found = await call.hub.ask_model(call.record, lambda view: view.history)
     page = found[offset : offset + limit]
     return {"records": [record_to_json(each) for each in page], "total": len(found)}
 
 
 @router.get(STUDY + "/recommendation", tags=["looking"])
-def recommendation(
+async def recommendation(
     call: Reading,
     delta: Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)] = None,
     kind: Literal["believed", "observed"] = "believed",
 ) -> Any:
     """The recommended input, with the probability that it meets all limits."""
-    return to_json(call.hub.view(call.record).recommend(delta, kind))
+    said = await call.hub.ask_model(call.record, lambda view: view.recommend(delta, kind))
+    return to_json(said)
 
 
 @router.post(STUDY + "/recommend", tags=["looking"])
 async def recommend(call: Reading, body: bodies.Recommend) -> Any:
     """The same, and store the answer, if the token may work."""
     if not call.visitor.may("work"):
-        return await run_in_threadpool(recommendation, call, body.delta, body.kind)
+        return await recommendation(call, body.delta, body.kind)
     async with call.hub.deciding(call.study):
         study = await run_in_threadpool(call.hub.study, call.record)
         return to_json(await run_in_threadpool(study.recommend, body.delta, body.kind))
 
 
 @router.post(STUDY + "/predict", tags=["looking"])
-def predict(call: Reading, body: bodies.Predict) -> Any:
+async def predict(call: Reading, body: bodies.Predict) -> Any:
     """Mean, standard deviation and probability of meeting the limits at one input."""
-    return to_json(call.hub.view(call.record).predict(body.params))
+    said = await call.hub.ask_model(call.record, lambda view: view.predict(body.params))
+    return to_json(said)
 
 
 @router.post(STUDY + "/gains", tags=["looking"])
-def gains(call: Reading, body: bodies.Gains) -> Any:
+async def gains(call: Reading, body: bodies.Gains) -> Any:
     """The bits that measuring each function would be expected to yield about the optimum."""
-    return {"bits": to_json(call.hub.view(call.record).gains(body.points))}
+    said = await call.hub.ask_model(call.record, lambda view: view.gains(body.points))
+    return {"bits": to_json(said)}
 
 
 # -- managing ---------------------------------------------------------------------------------

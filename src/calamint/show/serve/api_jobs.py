@@ -31,16 +31,12 @@ async def ask(call: Working, body: bodies.Ask, request: Request) -> dict[str, An
     """Book the next job: `{"job": …}`, or null while nothing can start; `{"jobs": […]}` with n."""
     call.check_resource(body.resource)
     if body.n is not None:
-        jobs = []
-        for part in range(body.n):
-            job = await _next_job(call, body, part)
-            if job is not None:
-                jobs.append(job_to_json(job))
-        return {"jobs": jobs}
+        parts = [await _next_job(call, body, request, part) for part in range(body.n)]
+        return {"jobs": [job_to_json(job) for job in parts if job is not None]}
     until = time.monotonic() + body.wait
     while True:
         seen = call.changes.seen(call.study)
-        job = await _next_job(call, body)
+        job = await _next_job(call, body, request)
         left = until - time.monotonic()
         over = left <= 0 or call.changes.over
         if job is not None or over or await request.is_disconnected():
@@ -48,7 +44,9 @@ async def ask(call: Working, body: bodies.Ask, request: Request) -> dict[str, An
         await call.changes.after(call.study, seen, min(left, _LOOK_AGAIN))
 
 
-async def _next_job(call: Call, body: bodies.Ask, part: int | None = None) -> Job | None:
+async def _next_job(
+    call: Call, body: bodies.Ask, request: Request, part: int | None = None
+) -> Job | None:
     allowed = set(call.visitor.resources)
     asked = Asked(
         body.resource,
@@ -60,10 +58,13 @@ async def _next_job(call: Call, body: bodies.Ask, part: int | None = None) -> Jo
     )
 
     def decide() -> Job | None:
+        call.check_again()
         study = call.hub.study(call.record).on_behalf_of(call.caller(part))
         return call.once(lambda: study.request(asked), lambda was: _given(call, was), part)
 
     async with call.hub.deciding(call.study):
+        if await request.is_disconnected():  # a job would be booked for nobody
+            return None
         return await run_in_threadpool(decide)
 
 
@@ -85,11 +86,11 @@ def _given(call: Call, was: Answered) -> Job:
 def tell(call: Working, number: JobNumber, body: bodies.Tell) -> dict[str, bool]:
     """Report what a job measured; it is durable when this answers. `used` is false if the job had
     already ended: the result is then kept, and not used."""
-    call.check_job(number, body.attempt)
+    attempt = call.own_attempt(number, body.attempt)
     values = bodies.measured(body.values)
 
     def do() -> bool:
-        study, job = _found(call, number, body.attempt)
+        study, job = _found(call, number, attempt)
         return study.tell(job, values, body.seconds, body.params, body.more)
 
     return {"used": call.once(do, lambda was: was.kind != "closed")}
@@ -111,14 +112,14 @@ def _change(
     body: bodies.Attempt,
     do: Callable[[StudyEditor, Job | int], object],
 ) -> dict[str, bool]:
-    call.once(lambda: bool(do(*_found(call, number, body.attempt))), lambda _: True)
+    attempt = call.own_attempt(number, body.attempt)
+    call.once(lambda: bool(do(*_found(call, number, attempt))), lambda _: True)
     return {"done": True}
 
 
 @router.post("/jobs/{number}/fail", tags=["working"])
 def fail(call: Working, number: JobNumber, body: bodies.Fail) -> dict[str, bool]:
     """Report that a job ended without a result."""
-    call.check_job(number, body.attempt)
     return _change(call, number, body, lambda study, job: study.fail(job, body.reason, body.cause))
 
 
@@ -126,8 +127,7 @@ def fail(call: Working, number: JobNumber, body: bodies.Fail) -> dict[str, bool]
 def renew(call: Working, number: JobNumber, body: bodies.Renew) -> dict[str, bool]:
     """Say that a job goes on: its lease is renewed from now. `renewed` is false if it has ended, or
     was given to others."""
-    call.check_job(number, body.attempt)
-    study, job = _found(call, number, body.attempt)
+    study, job = _found(call, number, call.own_attempt(number, body.attempt))
     if not isinstance(job, Job):
         study.replica().resolve(number)
         _, attempts, _ = job_details(call.hub.database, call.study, number)
@@ -140,14 +140,12 @@ def renew(call: Working, number: JobNumber, body: bodies.Renew) -> dict[str, boo
 @router.post("/jobs/{number}/cancel", tags=["working"])
 def cancel(call: Working, number: JobNumber, body: bodies.Attempt) -> dict[str, bool]:
     """Cancel a job and free its resources."""
-    call.check_job(number, body.attempt)
     return _change(call, number, body, lambda study, job: study.cancel(job))
 
 
 @router.post("/jobs/{number}/complete", tags=["working"])
 def complete(call: Working, number: JobNumber, body: bodies.Complete) -> dict[str, bool]:
     """Tell values that arrive later, of functions that were left out or failed."""
-    call.check_job(number, body.attempt)
     values = bodies.measured(body.values)
     return _change(call, number, body, lambda study, job: study.complete(job, values, body.more))
 

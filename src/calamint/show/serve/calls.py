@@ -45,6 +45,7 @@ class Call:
 
     hub: Hub
     changes: Changes
+    access: Access
     visitor: Visitor
     record: StudyRecord
     key: str | None = None
@@ -56,7 +57,8 @@ class Call:
 
     def caller(self, part: int | None = None) -> Caller:
         """Who wants a change; a request that makes several has a key for each."""
-        key = self.key if part is None or self.key is None else f"{self.key}.{part}"
+        # No key that is given has a space.
+        key = self.key if part is None or self.key is None else f"{self.key} {part}"
         return Caller(self.visitor.name, key, self.digest)
 
     def editor(self) -> StudyEditor:
@@ -79,28 +81,34 @@ class Call:
                 self.changes.poke(self.study)
         return again(earlier)
 
-    def check_job(self, number: int, attempt: int | None) -> None:
-        """Refuse a job that is neither this visitor's, nor on resources that are.
+    def own_attempt(self, number: int, attempt: int | None) -> int | None:
+        """The attempt at a job that a request is about: the latest, unless it says which. None, of
+        any attempt, for those who manage the study.
 
         Raises:
-            AccessError: If it is somebody else's.
+            AccessError: If it is neither this visitor's, nor on resources that are.
         """
         if self.visitor.may("manage"):
-            return
+            return attempt
         _, attempts, _ = job_details(self.hub.database, self.study, number)
-        own = [
-            each
-            for each in attempts
-            if (attempt is None or each.number == attempt)
-            and (
-                each.owner == f"remote:{self.visitor.name}"
-                or (each.resources and set(each.resources) <= set(self.visitor.resources))
-            )
-        ]
-        if not own:
-            raise AccessError(
-                f"job {number} was not given to token {self.visitor.name!r}. Nothing was changed."
-            )
+        if attempt is None and attempts:
+            attempt = attempts[-1].number
+        for each in attempts:
+            is_ours = each.owner == f"remote:{self.visitor.name}"
+            on_ours = each.resources and set(each.resources) <= set(self.visitor.resources)
+            if each.number == attempt and (is_ours or on_ours):
+                return attempt
+        raise AccessError(
+            f"job {number} was not given to token {self.visitor.name!r}. Nothing was changed."
+        )
+
+    def check_again(self) -> None:
+        """Refuse what has waited since before its token was revoked.
+
+        Raises:
+            AccessError: If it was.
+        """
+        self.access.check_again(self.visitor)
 
     def check_resource(self, resource: str | None) -> None:
         """Refuse a resource that the study does not have, or that is not this visitor's."""
@@ -133,9 +141,10 @@ def needs(right: Right) -> Any:
         who.check(right, study)
         if key is not None and not _KEY.fullmatch(key):
             raise ProblemError("Idempotency-Key is not 1 to 180 printable ASCII characters.")
-        said = f"{request.method} {request.url.path} {who.name} ".encode()
+        where = f"{request.url.path}?{request.url.query}"
+        said = f"{request.method} {where} {who.name} ".encode()
         digest = sha256(said + request.scope.get("calamint.body", b"")).hexdigest()
-        return Call(hub, changes, who, hub.record(study), key, digest)
+        return Call(hub, changes, access, who, hub.record(study), key, digest)
 
     return Depends(call)
 

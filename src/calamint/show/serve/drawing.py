@@ -1,6 +1,7 @@
 """Asking for what takes long: it is drawn once in the background, and shown until it is renewed."""
 
 import json
+import logging
 import multiprocessing
 import threading
 import time
@@ -13,8 +14,9 @@ from typing import Any, final
 from calamint.run import Database
 from calamint.show.serve.draw import Drawing, draw_what_is_asked
 
-# Characters of drawings that are kept.
-_MOST_KEPT = 150_000_000
+LOG = logging.getLogger("calamint.serve")
+# Characters of drawings that are kept, and how many drawings.
+_LARGEST_KEPT, _MOST_KEPT = 150_000_000, 500
 # Requests that wait; nobody looks any more at those that came first.
 _MOST_WAITING = 40
 # Seconds between drawings of the same thing, and for as long as it takes.
@@ -65,7 +67,7 @@ class Drawings:
             if made is not None:
                 self._made.move_to_end(wanted)
             if made is None or made.sequence < sequence:
-                if self._thread is None:
+                if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(target=self._work, daemon=True, name="drawing")
                     self._thread.start()
                 self._waiting.pop(wanted, None)  # the newest is last
@@ -91,7 +93,11 @@ class Drawings:
     def _work(self) -> None:
         while (wanted := self._next()) is not None:
             start = time.monotonic()
-            made = self._draw(wanted)
+            try:
+                made = self._draw(wanted)
+            except Exception:
+                LOG.exception("%s could not be drawn", wanted)
+                made = Drawing('<p role="alert">This could not be drawn.</p>', -1)
             took = time.monotonic() - start
             with self._news:
                 if self._over:
@@ -99,20 +105,26 @@ class Drawings:
                 self._made[wanted] = replace(made, seconds=took)
                 self._made.move_to_end(wanted)
                 self._pauses[wanted] = time.monotonic() + max(took, _PAUSE)
-                while sum(len(each.html) for each in self._made.values()) > _MOST_KEPT:
+                while (
+                    sum(len(each.html) for each in self._made.values()) > _LARGEST_KEPT
+                    or len(self._made) > _MOST_KEPT
+                ):
                     forgotten, _ = self._made.popitem(last=False)
                     self._pauses.pop(forgotten, None)
             self._drew(wanted.study)
 
     def _next(self) -> Wanted | None:
-        """What was asked for last, of what may be made now; None when all is over."""
+        """What was asked for last, of what may be made now; what was never made comes first. None
+        when all is over."""
         with self._news:
             while not self._over:
                 now = time.monotonic()
                 ready = [each for each, start in self._waiting.items() if start <= now]
                 if ready:
-                    del self._waiting[ready[-1]]
-                    return ready[-1]
+                    new = [each for each in ready if each not in self._made]
+                    chosen = (new or ready)[-1]
+                    del self._waiting[chosen]
+                    return chosen
                 first = min(self._waiting.values(), default=None)
                 self._news.wait(None if first is None else first - now)
             return None

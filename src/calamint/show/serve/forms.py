@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 from urllib.parse import parse_qs, urlencode
 
@@ -125,7 +125,7 @@ async def answer_form(
         if "sure" not in form and (found := doubts()):
             return found
         study = call.hub.editor(call.record).on_behalf_of(caller)
-        keyed = Call(call.hub, call.changes, call.visitor, call.record, caller.key, call.digest)
+        keyed = replace(call, key=caller.key)
         keyed.once(lambda: bool(do(study)), lambda _: True)
         return ()
 

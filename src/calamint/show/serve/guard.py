@@ -1,38 +1,28 @@
 """What every request passes: the host that it names, the site that it comes from, its size, and how
-often its sender calls; and the headers of every answer."""
+often its address calls; and the headers of every answer."""
 
+import asyncio
 import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from calamint.show.serve.answers import refusal
+from calamint.show.serve.answers import SECURITY_HEADERS, refusal
 
 LARGEST_BODY = 1_000_000
-# Requests of one sender a second, and at once.
-RATE, BURST = 200.0, 400.0
-# Tokens that are wrong, from one address: as many at once, and one every two seconds.
-_WRONG, _WRONG_RATE = 20.0, 0.5
-_MOST_SENDERS = 10_000
+# Requests of one address a second; twice as many at once.
+RATE = 500.0
+_MOST_ADDRESSES = 10_000
+# Seconds in which a body must be there.
+_SLOWEST_BODY = 20.0
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_HEADERS = {
-    # Plotly sets styles of its own, which change nothing that matters; scripts are files of ours.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'"
-    " 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+_HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?", re.ASCII | re.IGNORECASE)
 
 
 @final
@@ -42,7 +32,7 @@ class Limits:
 
     hosts      names by which it may be called, besides localhost and addresses
     body       bytes of a request
-    rate       requests of one sender a second
+    rate       requests of one address a second
     """
 
     hosts: Collection[str] = ()
@@ -57,8 +47,7 @@ class Guard:
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app, self._limits = app, limits
         self._hosts = {"localhost", *(name.lower() for name in limits.hosts)}
-        self._calls = Rates(limits.rate, max(BURST, limits.rate))
-        self._wrong = Rates(_WRONG_RATE, _WRONG)
+        self._calls = Rates(limits.rate, 2 * limits.rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,18 +57,20 @@ class Guard:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
-                if message["status"] == 401:
-                    self._wrong.take(_address(scope))
             await send(message)
 
         headers = Headers(scope=scope)
         refused = self._refused(scope, headers)
         body = b""
         if refused is None and scope["method"] not in _SAFE:
-            read = await _read(receive, self._limits.body)
+            try:
+                async with asyncio.timeout(_SLOWEST_BODY):
+                    read = await _read(receive, self._limits.body)
+            except TimeoutError:
+                read = b""
+                refused = 408, "the request did not arrive in time. Nothing was changed.", 0
             if read is None:
                 limit = f"at most {self._limits.body:,} bytes"
                 refused = 413, f"the request is too large: write {limit}. Nothing was changed.", 0
@@ -116,37 +107,32 @@ class Guard:
                 ),
                 0,
             )
-        if scope["method"] not in _SAFE and not _is_own_site(headers, host):
+        if not _is_own_site(headers, host, scope["method"] in _SAFE):
             return 403, ("the request was made by a page of another site. Nothing was changed."), 0
-        address = _address(scope)
-        sender = headers.get("authorization") or headers.get("cookie") or ""
-        wait = self._calls.take(f"{address} {sha256(sender.encode()).hexdigest()}")
-        wait = max(wait, self._wrong.wait(address))
+        wait = self._calls.take(_address(scope))
         if wait > 0:
             return 429, "too many requests: wait a moment. Nothing was changed.", int(wait) + 1
         return None
 
     def _is_known(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
+        found = _HOST.fullmatch(host)
+        if found is None:
             return False
-        if name is None:
-            return False
+        name = found[1]
         try:
-            ipaddress.ip_address(name)
+            ipaddress.ip_address(name.strip("[]"))
         except ValueError:
             return name.lower().rstrip(".") in self._hosts
         return True  # no other site can have an address of this machine for its name
 
 
-def _is_own_site(headers: Headers, host: str) -> bool:
-    """Whether a request that changes something comes from a page of this server, or from no page:
-    browsers say where it comes from."""
+def _is_own_site(headers: Headers, host: str, is_safe: bool) -> bool:
+    """Whether a request comes from a page of this server, or from no page: browsers say where it
+    comes from. Pages of other sites may have links to this one, and nothing else."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return False
+        return is_safe and headers.get("sec-fetch-mode") == "navigate"
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == host
+    return is_safe or origin is None or origin.partition("://")[2] == host
 
 
 def _address(scope: Scope) -> str:
@@ -172,28 +158,21 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
 
 @final
 class Rates:
-    """How often each sender calls: so many at once, and then so many a second."""
+    """How often each address calls: so many at once, and then so many a second."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def _now(self, sender: str) -> float:
-        """How many more calls it has."""
-        left, then = self._left.get(sender, (self._burst, 0.0))
-        return min(self._burst, left + (time.monotonic() - then) * self._rate)
-
-    def wait(self, sender: str) -> float:
-        """Seconds until it may call again; 0 if it may now."""
-        return max(0.0, (1.0 - self._now(sender)) / self._rate)
-
-    def take(self, sender: str) -> float:
-        """The same, and count this call if it may be made."""
-        left = self._now(sender)
+    def take(self, address: str) -> float:
+        """Count a call if it may be made; otherwise, the seconds until it may."""
+        now = time.monotonic()
+        left, then = self._left.get(address, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
         if left < 1.0:
             return (1.0 - left) / self._rate
-        self._left[sender] = (left - 1.0, time.monotonic())
-        self._left.move_to_end(sender)
-        while len(self._left) > _MOST_SENDERS:
+        self._left[address] = (left - 1.0, now)
+        self._left.move_to_end(address)
+        while len(self._left) > _MOST_ADDRESSES:
             self._left.popitem(last=False)
         return 0.0

@@ -2,10 +2,13 @@
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar, final
 
-from calamint.errors import ProblemError
+from starlette.concurrency import run_in_threadpool
+
+from calamint.errors import ProblemError, StorageError
 from calamint.run import (
     Database,
     Study,
@@ -19,6 +22,9 @@ from calamint.show.serve.answers import UnknownStudyError
 from calamint.show.serve.drawing import Drawings
 
 T = TypeVar("T", bound=StudyView)
+R = TypeVar("R")
+# Questions to one model that wait.
+_MOST_WAITING = 50
 
 
 @final
@@ -42,6 +48,8 @@ class Hub:
         self._lock = threading.Lock()
         self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._deciding: dict[int, asyncio.Lock] = {}
+        self._asking: dict[int, asyncio.Lock] = {}
+        self._waiting: Counter[int] = Counter()
 
     def records(self) -> list[StudyRecord]:
         return study_records(self.database)
@@ -64,6 +72,24 @@ class Hub:
     def view(self, record: StudyRecord) -> StudyView:
         """To ask the model."""
         return self._open("look", record, StudyView.of)
+
+    async def ask_model(self, record: StudyRecord, ask: Callable[[StudyView], R]) -> R:
+        """What a study's model says: one question at a time, for which others wait without a
+        thread.
+
+        Raises:
+            StorageError: If too many wait.
+        """
+        if self._waiting[record.id] >= _MOST_WAITING:
+            raise StorageError(
+                "too many requests wait for the model of this study: try again.", transient=True
+            )
+        self._waiting[record.id] += 1
+        try:
+            async with self._asking.setdefault(record.id, asyncio.Lock()):
+                return await run_in_threadpool(lambda: ask(self.view(record)))
+        finally:
+            self._waiting[record.id] -= 1
 
     def deciding(self, study: int) -> asyncio.Lock:
         """Held while this server decides: others wait without a thread."""

@@ -3,9 +3,9 @@
 import os
 import stat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse
 
 from calamint.decide import REASONS
@@ -18,10 +18,10 @@ from calamint.run import (
     folder_of,
     job_details,
     job_page,
+    standard_errors,
 )
 from calamint.show.serve.actions import actions_for
 from calamint.show.serve.api import functions_of
-from calamint.show.serve.bodies import Name
 from calamint.show.serve.calls import Call, JobNumber, Reading
 from calamint.show.serve.pages import PAGE_SIZE, STUDY, PageNumber, pages_of
 from calamint.show.serve.render import event_row, page_of
@@ -44,8 +44,8 @@ def jobs(
     call: Reading,
     request: Request,
     state: str = "",
-    task: Annotated[Name | None, Query()] = None,
-    order: Annotated[Name, Query()] = "number",
+    task: str = "",
+    order: str = "number",
     descending: bool | None = None,
     page: PageNumber = 1,
 ) -> HTMLResponse:
@@ -55,7 +55,11 @@ def jobs(
     if descending is None:
         descending = order == "number"  # the newest first
     states = (state,) if state in JOB_STATES else ()
-    query = JobsQuery(states, task, False, order, descending, (page - 1) * PAGE_SIZE, PAGE_SIZE)
+    tasks = list(call.record.problem["tasks"])
+    task = task if task in tasks else ""
+    query = JobsQuery(
+        states, task or None, False, order, descending, (page - 1) * PAGE_SIZE, PAGE_SIZE
+    )
     total, found = job_page(call.hub.database, call.study, functions, query)
     return page_of(
         call,
@@ -65,9 +69,9 @@ def jobs(
         total=total,
         functions=functions,
         states=JOB_STATES,
-        tasks=list(call.record.problem["tasks"]),
+        tasks=tasks,
         state=states[0] if states else "",
-        task=task or "",
+        task=task,
         order=order,
         descending=descending,
         page=page,
@@ -85,6 +89,7 @@ def job(call: Reading, request: Request, number: JobNumber) -> HTMLResponse:
         request,
         "job.html",
         job=found,
+        sem=standard_errors(call.hub.database, call.study, number),
         how=_HOW.get(found.update, ""),
         runners_up=_ranked(found),
         bits=sorted(found.bits.items(), key=lambda pair: -pair[1]),

@@ -3,14 +3,19 @@ background, so that none of them waits."""
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from calamint.problem import Choice, Integer, Parameter, Params, Problem
+from calamint.errors import AccessError
+from calamint.problem import Choice, Integer, Parameter, Problem
+from calamint.problem import Params as Input
 from calamint.run import (
     JOB_STATES,
     AttemptRecord,
@@ -27,6 +32,7 @@ from calamint.show.plots import PLOTS
 from calamint.show.serve.access import Visitor
 from calamint.show.serve.answers import UnknownStudyError
 from calamint.show.serve.api import functions_of
+from calamint.show.serve.bodies import Body, Name, Params
 from calamint.show.serve.calls import Call, Reading, state_of, visitor
 from calamint.show.serve.drawing import Wanted
 from calamint.show.serve.render import BY_PEOPLE, event_row, page_of, render, safe
@@ -36,6 +42,7 @@ STUDY = "/studies/{study}"
 PAGE_SIZE = 50
 # Steps of the slider of a number.
 _STEPS = 100
+_PLACE = re.compile("[0-9]{1,6}")
 # Seconds between news of one page, and between signs of life.
 _LEAST, _ALIVE = 0.5, 15.0
 PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
@@ -56,7 +63,8 @@ def studies(request: Request, who: Annotated[Visitor, Depends(visitor)]) -> HTML
                     "last": last[0].time if last else None,
                 }
             )
-    return HTMLResponse(render(request, who, "studies.html", rows=rows, where=hub.database.where))
+    where = hub.database.where if only is None else ""
+    return HTMLResponse(render(request, who, "studies.html", rows=rows, where=where))
 
 
 def _states(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
@@ -224,7 +232,7 @@ def _chosen(asked: str | None, names: list[str], otherwise: str) -> str:
     return asked if asked in names else otherwise
 
 
-def _start(problem: Problem, best: Params | None) -> Params:
+def _start(problem: Problem, best: Input | None) -> Input:
     """Where sliders are at first: at what is recommended, or in the middle."""
     if best is not None and problem.space.parameters.keys() == best.keys():
         return best
@@ -234,7 +242,7 @@ def _start(problem: Problem, best: Params | None) -> Params:
 
 def _value_at(parameter: Parameter, place: str | None, otherwise: Any) -> Any:
     """The value at the place of a slider."""
-    if place is None or not place.isdigit():
+    if place is None or _PLACE.fullmatch(place) is None:
         return otherwise
     values = _discrete(parameter)
     if values is not None:
@@ -271,6 +279,13 @@ def _slider(index: int, name: str, parameter: Parameter, value: Any) -> dict[str
 # -- what is drawn ----------------------------------------------------------------------------
 
 
+class _Belief(Body):
+    """Over what, and at what, beliefs are drawn."""
+
+    at: Params
+    along: Annotated[list[Name], Field(min_length=1, max_length=2)]
+
+
 def drawings(call: Call, *names: str) -> list[Any]:
     return [drawing(call, Wanted.of(call.study, name)) for name in names]
 
@@ -303,20 +318,19 @@ def drawn(
     """A figure, if it is another one than the page has."""
     if what not in (*PLOTS, "recommendation", "belief"):
         raise UnknownStudyError("there is no such figure.")
-    found = drawing(call, Wanted(call.study, what, _checked(options)))
+    found = drawing(call, Wanted(call.study, what, _checked(what, options)))
     if found["sequence"] == have and (found["behind"] > 0) == (behind > 0):
         return Response(status_code=204)
     return page_of(call, request, "drawn.html", drawn=found)
 
 
-def _checked(options: str) -> str:
+def _checked(what: str, options: str) -> str:
+    if what != "belief":
+        return "{}"
     try:
-        read = json.loads(options)
-    except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict) or not read.keys() <= {"at", "along"}:
-        raise UnknownStudyError("there is no such figure.")
-    return json.dumps(read)
+        return json.dumps(_Belief.model_validate_json(options).model_dump())
+    except ValueError:
+        raise UnknownStudyError("there is no such figure.") from None
 
 
 @router.get(STUDY + "/stream")
@@ -331,6 +345,10 @@ async def _news(call: Call) -> AsyncIterator[str]:
     while not call.changes.over:
         start = time.monotonic()
         new = await call.changes.after(call.study, seen, _ALIVE)
+        try:
+            await run_in_threadpool(call.check_again)
+        except AccessError:
+            return
         if new.sequence != seen.sequence:
             yield f"event: changed\ndata: {new.sequence}\n\n"
         if new.drawn != seen.drawn:

@@ -38,14 +38,15 @@ def run_server(
         host: The address to listen on. Any but that of this machine itself needs tokens.
         port: 0 chooses one that is free.
         needs_token: Whether the user of this machine needs a token, too.
-        hosts: Names by which it may be called, besides localhost and addresses.
-        rate: Requests that each sender may make in a second.
+        hosts: Names by which it may be called, besides localhost and addresses. As they are those
+            of other machines, or of a proxy, everybody needs a token then.
+        rate: Requests that each address may make in a second.
         trust: Import the functions that studies name, which runs their modules.
         say: Told where it listens.
     """
     database = Database(storage, create=False)
     listening = _listen(host, port)
-    is_local = _is_loopback(host)
+    is_local = _is_loopback(host) and not hosts
     app = make_app(database, needs_token or not is_local, trust, Limits(hosts, rate=rate))
     name = f"[{host}]" if ":" in host else host
     say(f"{database.where} is served at http://{name}:{listening.getsockname()[1]}")
