@@ -148,10 +148,11 @@ def test_an_attempt_that_was_given_to_somebody_else(tmp_path):
             ("tell", {"values": {"f": 1.0}}),
         ):
             assert ask(server, "POST", f"{JOBS}/0/{verb}", body, **first)[0] == 403, verb
-        late = ask(server, "POST", f"{JOBS}/0/tell", {"attempt": 1, "values": {"f": 1.0}}, **first)
-        assert late[:2] == (200, {"used": False})
-        answer = ask(server, "POST", f"{JOBS}/0/tell", {"values": {"f": 2.0}}, **second)
-        assert answer[:2] == (200, {"used": True})
+        for used, attempt, who in ((True, 2, second), (False, 1, first)):
+            told = {"attempt": attempt, "values": {"f": float(attempt)}}
+            answer = ask(server, "POST", f"{JOBS}/0/tell", told, **who)
+            assert answer[:2] == (200, {"used": used})
+    assert [each.values for each in study.history] == [{"f": 2.0}]
 
 
 def test_a_token_that_is_revoked_while_its_user_waits(study, guarded):
