@@ -3,6 +3,8 @@
 import concurrent.futures
 import re
 import socket
+import subprocess
+import sys
 import time
 from urllib.parse import urlsplit
 
@@ -91,6 +93,22 @@ def test_who_comes_through_a_proxy_needs_a_token(header, study, server):
     assert (answer[0], "a token is needed" in sentence(answer)) == (401, True)
     token = bearer(study, "ann", "read")
     assert ask(server, "GET", JOBS, **{header: "203.0.113.9"}, **token)[0] == 200
+
+
+@pytest.mark.parametrize("name", [None, "lab.example"])
+def test_a_server_with_a_name_of_its_own_needs_tokens(name, study):
+    """Its users are on other machines, also if a proxy on this one passes on what they ask for."""
+    words = ["serve", "--port", "0", "--storage", f"sqlite:///{study.database.path}"]
+    named = [] if name is None else ["--allow-host", name]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "calamint", *words, *named], stdout=subprocess.PIPE, text=True
+    )
+    server = re.search(r"http://\S+", process.stdout.readline())[0]
+    host = {} if name is None else {"Host": name}
+    assert ask(server, "GET", JOBS, **host)[0] == (200 if name is None else 401)
+    process.terminate()
+    said = process.communicate(timeout=30)[0]
+    assert ("Everybody needs a token" in said) == (name is not None)
 
 
 @pytest.mark.parametrize(
