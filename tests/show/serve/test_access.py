@@ -107,7 +107,8 @@ def test_a_server_with_a_name_of_its_own_needs_tokens(name, study):
     host = {} if name is None else {"Host": name}
     assert ask(server, "GET", JOBS, **host)[0] == (200 if name is None else 401)
     process.terminate()
-    said = process.communicate(timeout=30)[0]
+    said = process.stdout.read()
+    process.wait(30)
     assert ("Everybody needs a token" in said) == (name is not None)
 
 
