@@ -100,15 +100,13 @@ def test_a_server_with_a_name_of_its_own_needs_tokens(name, study):
     """Its users are on other machines, also if a proxy on this one passes on what they ask for."""
     words = ["serve", "--port", "0", "--storage", f"sqlite:///{study.database.path}"]
     named = [] if name is None else ["--allow-host", name]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "calamint", *words, *named], stdout=subprocess.PIPE, text=True
-    )
-    server = re.search(r"http://\S+", process.stdout.readline())[0]
-    host = {} if name is None else {"Host": name}
-    assert ask(server, "GET", JOBS, **host)[0] == (200 if name is None else 401)
-    process.terminate()
-    said = process.stdout.read()
-    process.wait(30)
+    command = [sys.executable, "-m", "calamint", *words, *named]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        server = re.search(r"http://\S+", process.stdout.readline())[0]
+        host = {} if name is None else {"Host": name}
+        assert ask(server, "GET", JOBS, **host)[0] == (200 if name is None else 401)
+        process.terminate()
+        said = process.stdout.read()
     assert ("Everybody needs a token" in said) == (name is not None)
 
 
