@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import secrets
 import ssl
 import threading
@@ -43,6 +44,10 @@ class Client:
         self.url, self.patience = f"{parts.scheme}://{parts.netloc}", patience
         self._parts, self._token = parts, token
         self._local = threading.local()
+
+    def __reduce__(self) -> Any:
+        """Without its connections, which no other process could use."""
+        return Client, (self.url, self._token, self.patience)
 
     def get(self, path: str, **query: Any) -> Any:
         given = {key: value for key, value in query.items() if value not in (None, [], ())}
@@ -109,25 +114,30 @@ class Client:
         return response.status, answer, after
 
     def _connection(self) -> http.client.HTTPConnection:
-        if not hasattr(self._local, "connection"):
-            host, port = str(self._parts.hostname), self._parts.port
-            if self._parts.scheme == "https":
-                context = ssl.create_default_context()
-                made: http.client.HTTPConnection = http.client.HTTPSConnection(
-                    host, port, context=context
-                )
-            else:
-                made = http.client.HTTPConnection(host, port)
-            self._local.connection = made
-            # When the thread has ended, or the client is gone.
-            weakref.finalize(made, _close, made.__dict__)
-        connection: http.client.HTTPConnection = self._local.connection
+        """That of this thread; a forked process would be given the answers of its parent on it."""
+        held = getattr(self._local, "held", None)
+        if held is None or held[0] != os.getpid():
+            held = self._local.held = os.getpid(), self._open()
+        connection: http.client.HTTPConnection = held[1]
         return connection
 
+    def _open(self) -> http.client.HTTPConnection:
+        host, port = str(self._parts.hostname), self._parts.port
+        if self._parts.scheme == "https":
+            context = ssl.create_default_context()
+            made: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, context=context
+            )
+        else:
+            made = http.client.HTTPConnection(host, port)
+        # When the thread has ended, or the client is gone.
+        weakref.finalize(made, _close, made.__dict__)
+        return made
+
     def _drop(self) -> None:
-        if hasattr(self._local, "connection"):
-            self._local.connection.close()
-            del self._local.connection
+        if hasattr(self._local, "held"):
+            self._local.held[1].close()
+            del self._local.held
 
 
 def _close(connection: Mapping[str, Any]) -> None:

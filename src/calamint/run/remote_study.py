@@ -68,7 +68,8 @@ def connect(
 class RemoteStudy:
     """A study on a server, with the verbs of `Study`; `connect` finds one.
 
-    Every request is made again, if it must be, and has its effect once.
+    Every request is made again, if it must be, and has its effect once. It can be pickled, with its
+    token, and sent to other processes.
     """
 
     def __init__(self, client: Client, number: int, uid: str, name: str) -> None:
