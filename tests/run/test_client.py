@@ -1,9 +1,16 @@
 """The client: what it makes of servers that are none, of addresses, forks, and strange values."""
 
+import contextlib
+import http.server
+import json
+import math
 import multiprocessing
 import os
 import pickle
 import signal
+import socket
+import threading
+import time
 import traceback
 
 import pytest
@@ -12,6 +19,8 @@ from tests.run.served import serving
 
 import calamint as cm
 from calamint.run import client as client_module
+
+LISTED = {"studies": [{"id": 1, "uid": "u", "name": "study"}]}
 
 
 @pytest.fixture
@@ -23,6 +32,61 @@ def study(tmp_path):
 def remote(study):
     with serving(study.database) as url:
         yield cm.connect(url)
+
+
+def said(content, status=200, **headers):
+    return status, headers, json.dumps(content).encode()
+
+
+class Scripted(http.server.ThreadingHTTPServer):
+    """Lists one study, and gives these answers to all else; the last one for ever. None is lost
+    after a second."""
+
+    daemon_threads = True
+
+    def __init__(self, answers, prefix):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers, self.prefix, self.asked = list(answers), prefix, []
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        server = self.server
+        server.asked.append(self.path)
+        listing = self.path == f"{server.prefix}/api/studies"
+        answers = server.answers
+        answer = said(LISTED) if listing else answers.pop(0) if answers[1:] else answers[0]
+        if answer is None:
+            time.sleep(1.0)
+            self.close_connection = True
+            return
+        status, headers, body = answer
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815 as the library calls it
+
+    def log_message(self, *words):
+        pass
+
+
+@contextlib.contextmanager
+def answering(*answers, prefix=""):
+    with Scripted(answers, prefix) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        server.url = f"http://127.0.0.1:{server.server_port}{prefix}"
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # -- processes --------------------------------------------------------------------------------
@@ -69,7 +133,175 @@ def test_a_study_can_be_sent_to_another_process(study, remote):
 
 
 def test_a_pickle_keeps_how_the_server_is_reached():
-    made = client_module.Client("http://lab:8000", "calamint_1_x", patience=7.0)
+    made = client_module.Client("http://lab:8000/calamint/", "calamint_1_x", patience=7.0)
     again = pickle.loads(pickle.dumps(made))
-    assert (again.url, again.patience) == ("http://lab:8000", 7.0)
+    assert (again.url, again.patience) == ("http://lab:8000/calamint", 7.0)
     assert again._token == "calamint_1_x"
+
+
+# -- what answers -----------------------------------------------------------------------------
+
+STRANGERS = {
+    "a redirect": (302, {"Location": "http://127.0.0.1:9/login"}, b""),
+    "nothing": (204, {}, b""),
+    "another success": said({"done": True}, 201),
+    "a list": said([]),
+    "null": said(None),
+    "another object": said({}),
+    "a page": (200, {}, b"<html>Log in</html>"),
+    "a page that is missing": (404, {}, b"<html>Not found</html>"),
+    "a page that is forbidden": (403, {}, b"<html>Forbidden</html>"),
+    "an error of words": said({"error": "x"}, 404),
+    "an error of nothing": said({"error": None}, 404),
+    "an error without a kind": said({"error": {"code": 404, "message": "Not found"}}, 404),
+    "an error without words": said({"error": {"kind": "ResultError"}}, 422),
+    "nesting without end": (200, {}, b"[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS.keys())
+def test_what_answers_is_no_calamint_server(answer):
+    """Nothing is taken for done, and nobody waits."""
+    with answering(answer) as server:
+        remote, start = cm.connect(server.url, patience=30.0), time.monotonic()
+        for verb in (
+            lambda: remote.cancel(3),
+            lambda: remote.ask(),
+            lambda: remote.ask(n=2),
+            lambda: remote.tell(0, {"f": 1.0}),
+            lambda: remote.enqueue("price", {}),
+            lambda: remote.add({}, {"f": 1.0}),
+            lambda: remote.pause(),
+            lambda: remote.recommend(),
+            lambda: remote.predict({}),
+            lambda: remote.gains([]),
+            lambda: remote.summary(),
+            lambda: remote.jobs,
+            lambda: remote.paused,
+            lambda: remote.problem,
+        ):
+            with pytest.raises(cm.StorageError, match="no Calamint server") as raised:
+                verb()
+            assert "is the address right?" in str(raised.value)
+            assert not raised.value.transient
+        assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS.keys())
+def test_connecting_to_what_is_no_calamint_server(answer):
+    with (
+        answering(answer, prefix="/other") as server,
+        pytest.raises(cm.StorageError, match="no Calamint server"),
+    ):
+        cm.connect(server.url.removesuffix("/other"))
+
+
+def test_connecting_to_a_page_of_a_calamint_server(study):
+    with serving(study.database) as url:
+        for path in ("/studies/1", "/api"):
+            with pytest.raises(cm.StorageError, match=f"at {url}{path} is no Calamint server"):
+                cm.connect(f"{url}{path}")
+
+
+@pytest.mark.parametrize("wish", ["inf", "nan", "-1", "1e400", "soon", "3600"])
+def test_a_server_that_asks_for_time(wish):
+    """It is given some, and not more than there is patience."""
+    busy = (503, {"Retry_After": wish}, b"<html>Busy</html>")
+    with answering(busy) as server:
+        remote, start = cm.connect(server.url, patience=0.6), time.monotonic()
+        with pytest.raises(cm.StorageError, match="answered with status 503") as raised:
+            remote.cancel(3)
+        assert raised.value.transient
+        assert 0.5 < time.monotonic() - start < 3
+    with answering(busy, said({"done": True})) as server:
+        cm.connect(server.url, patience=0.6).cancel(3)
+
+
+def test_an_error_that_passes_is_that_of_the_server():
+    words = {"error": {"kind": "CalamintError", "message": "too many requests: wait a moment."}}
+    with (
+        answering(said(words, 429)) as server,
+        pytest.raises(cm.StorageError, match=r"^too many requests: wait a moment\.$") as raised,
+    ):
+        cm.connect(server.url, patience=0.0).cancel(3)
+    assert raised.value.transient
+
+
+def test_a_server_that_never_answers(monkeypatch):
+    """A system takes connections for a program that hangs."""
+    monkeypatch.setattr(client_module, "_SOON", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        with pytest.raises(cm.StorageError, match="cannot be reached"):
+            cm.connect(f"http://127.0.0.1:{silent.getsockname()[1]}", patience=0.1)
+        assert time.monotonic() - start < 3
+
+
+def test_a_connection_is_not_waited_for_as_an_answer_is(monkeypatch):
+    waited = []
+
+    def connect(address, timeout, *more):
+        waited.append(timeout)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(cm.StorageError, match=r"cannot be reached: is it running\? \(timed out\)"):
+        client_module.Client("http://127.0.0.1:8000", patience=0.0).get("/studies/1")
+    assert waited == [10.0]
+
+
+def test_a_request_that_was_lost_after_a_long_time_is_made_again():
+    """As when a server is restarted while somebody waits for a job: patience begins there."""
+    with answering(None, said({"job": None})) as server:
+        assert cm.connect(server.url, patience=0.5).ask(wait=600) is None
+
+
+# -- addresses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://127.0.0.1:99999", "http://127.0.0.1:abc", "http://127.0.0.1:0", "http://[::1"),
+        *("lab:8000", "ftp://lab", "http://", "http://:80", "", None, b"http://lab", 8000),
+        *("http://a b", "http://a..b", "http://lab?x=1", "http://lab#x", f"http://{'a' * 99}"),
+    ],
+)
+def test_addresses_that_are_none(url):
+    with pytest.raises(cm.ProblemError, match="write such as 'http://127"):
+        cm.connect(url)
+
+
+@pytest.mark.parametrize("url", ["http://u:secret@lab", "http:/u:secret@lab", "u:secret@[::1"])
+def test_addresses_with_passwords(url):
+    with pytest.raises(cm.ProblemError, match="and token= if") as raised:
+        cm.connect(url)
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_server_that_has_a_path_of_its_own(end):
+    with answering(said({"done": True}), prefix="/lab%20a/calamint") as server:
+        remote = cm.connect(f"{server.url}{end}".replace("%20", " "))
+        remote.cancel(3)
+        assert repr(remote) == f"<RemoteStudy 'study' on {server.url}>"
+        assert server.asked == [
+            "/lab%20a/calamint/api/studies",
+            "/lab%20a/calamint/api/studies/1/jobs/3/cancel",
+        ]
+
+
+def test_addresses_without_a_port():
+    for url, host, port in (
+        *(("http://[::1]", "::1", 80), ("https://[::1]", "::1", 443)),
+        *(("http://lab", "lab", 80), ("https://lab:8443/x", "lab", 8443)),
+    ):
+        made = client_module.Client(url)._open()
+        assert (made.host, made.port) == (host, port)
+
+
+@pytest.mark.parametrize("patience", [None, "60", math.nan, -1, [1]])
+def test_patience_that_is_none(patience):
+    with pytest.raises(cm.ProblemError, match=r"patience is .*: write a number of seconds"):
+        cm.connect("http://127.0.0.1:8000", patience=patience)

@@ -42,15 +42,16 @@ def connect(
         url: Of the server, such as "http://127.0.0.1:8000".
         token: What `calamint token create` printed, if the server asks for one.
         study: The name of the study; without it, the server must have exactly one.
-        patience: Seconds for which requests are made again while the server cannot be reached.
-            Whatever happens meanwhile, they have their effect once.
+        patience: Seconds for which a request is made again while the server cannot be reached; each
+            takes effect exactly once. The time that a server takes to answer does not count: it has
+            ten minutes, as decisions may take long.
 
     Raises:
-        StorageError: If the server cannot be reached, or has no such study.
+        StorageError: If the server cannot be reached, is none, or has no such study.
         AccessError: If the token does not allow it.
     """
     client = Client(url, token, patience)
-    known = client.get("/studies")["studies"]
+    known = client.studies()
     names = [each["name"] for each in known]
     if study is None and len(known) != 1:
         listed = ", ".join(map(repr, names))
@@ -88,12 +89,12 @@ class RemoteStudy:
     def _repr_html_(self) -> str:
         return as_table(f"Study {self.name} on {self._client.url}", self.summary().evaluations)
 
-    def _get(self, path: str, **query: Any) -> Any:
-        return self._client.get(f"{self._path}{path}", **query)
+    def _get(self, path: str, /, *needed: str, **query: Any) -> Any:
+        return self._client.get(f"{self._path}{path}", *needed, **query)
 
-    def _post(self, path: str, wait: float = 0.0, /, **content: Any) -> Any:
+    def _post(self, path: str, /, *needed: str, **content: Any) -> Any:
         given = {key: to_json(value) for key, value in content.items() if value is not None}
-        return self._client.post(f"{self._path}{path}", given, wait)
+        return self._client.post(f"{self._path}{path}", given, *needed)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -146,10 +147,11 @@ class RemoteStudy:
         if n is not None:
             check_integer(n, "n", 1)
         given = {"resource": resource, "task": task, "lease": lease, "n": n}
-        answer = self._post("/ask", wait, **given, confirm=confirm, wait=wait)
+        needed = "job" if n is None else "jobs"
+        found = self._post("/ask", needed, **given, confirm=confirm, wait=wait)[needed]
         if n is not None:
-            return [job_from_json(each) for each in answer["jobs"]]
-        return None if answer["job"] is None else job_from_json(answer["job"])
+            return [job_from_json(each) for each in found]
+        return None if found is None else job_from_json(found)
 
     def ask_all(self, lease: float | None = None) -> list[Job]:
         """Jobs for all free capacity."""
@@ -178,7 +180,7 @@ class RemoteStudy:
             False if the job had already ended; the result is then stored but not used.
         """
         given = {"values": _values(values), "seconds": seconds, "params": params, "more": more}
-        return bool(self._of(job, "tell", **given)["used"])
+        return bool(self._of(job, "tell", "used", **given)["used"])
 
     def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
         """Report that a job ended without a result, as `Study.fail`."""
@@ -196,12 +198,12 @@ class RemoteStudy:
         """Renew the leases of jobs, for `lease` seconds from now; those that could not be."""
         check_lease(lease)
         given = listed_jobs(jobs)
-        lost = [not self._of(job, "renew", lease=lease)["renewed"] for job in given]
+        lost = [not self._of(job, "renew", "renewed", lease=lease)["renewed"] for job in given]
         return [job for job, is_lost in zip(given, lost, strict=True) if is_lost]
 
     def enqueue(self, task: str, params: Mapping[str, Any]) -> int:
         """Queue a job; queued jobs run before suggested ones. Returns its number."""
-        return int(self._post("/enqueue", task=task, params=params)["job"])
+        return int(self._post("/enqueue", "job", task=task, params=params)["job"])
 
     def add(
         self, params: Mapping[str, Any], values: Mapping[str, Value], outside: bool = False
@@ -224,7 +226,7 @@ class RemoteStudy:
             {"params": params, "values": _values(values), "notes": note}
             for (params, values), note in zip(given, kept, strict=True)
         ]
-        self._post("/add", rows=content, outside=outside)
+        self._post("/add", "done", rows=content, outside=outside)
 
     def add_table(
         self, table: Any, extra: Extra = "refuse", again: bool = False, outside: bool = False
@@ -244,17 +246,18 @@ class RemoteStudy:
             self.add_all(measured, outside, [notes for *_, notes in rows])
         return report
 
-    def _of(self, job: Job | int, verb: str, **content: Any) -> Any:
+    def _of(self, job: Job | int, verb: str, needed: str = "done", /, **content: Any) -> Any:
         """A request about a job, or about the attempt at it that somebody has."""
         if isinstance(job, Job):
             if job.study != self.uid:
                 raise UnknownJobError(
                     f"job {job.number} does not belong to this study: nothing was changed."
                 )
-            return self._post(f"/jobs/{job.number}/{verb}", attempt=job.attempt, **content)
+            path = f"/jobs/{job.number}/{verb}"
+            return self._post(path, needed, attempt=job.attempt, **content)
         if not isinstance(job, int) or isinstance(job, bool):
             raise ResultError(f"job is {job!r}: write what ask() returned, or its number.")
-        return self._post(f"/jobs/{job}/{verb}", **content)
+        return self._post(f"/jobs/{job}/{verb}", needed, **content)
 
     # -- correcting and changing --------------------------------------------------------------
 
@@ -289,32 +292,32 @@ class RemoteStudy:
     def change(self, problem: Problem, reason: str = "") -> list[str]:
         """Go on with another problem, as `Study.change`; what changed, in words."""
         given = {"problem": problem.to_content(), "reason": str(reason)}
-        return list(self._post("/change", **given)["differences"])
+        return list(self._post("/change", "differences", **given)["differences"])
 
     def pause(self, task: str | None = None, resource: str | None = None, reason: str = "") -> None:
         """Start no more jobs of a task, or on a resource, until `resume`; those that run end."""
-        self._post("/pause", task=task, resource=resource, reason=str(reason))
+        self._post("/pause", "done", task=task, resource=resource, reason=str(reason))
 
     def resume(self, task: str | None = None, resource: str | None = None) -> None:
         """Start jobs again of a task, or on a resource, that was paused."""
-        self._post("/resume", task=task, resource=resource)
+        self._post("/resume", "done", task=task, resource=resource)
 
     # -- looking ------------------------------------------------------------------------------
 
     @property
     def problem(self) -> Problem:
         """The problem as it is now; functions that it names must not be needed here."""
-        return Problem.from_content(self._get("")["problem"])
+        return Problem.from_content(self._get("", "problem")["problem"])
 
     def recommend(
         self, delta: float | None = None, kind: Literal["believed", "observed"] = "believed"
     ) -> Recommendation:
         """Recommend an input, as `Study.recommend`."""
-        return recommendation_from_json(self._post("/recommend", delta=delta, kind=kind))
+        return recommendation_from_json(self._post("/recommend", "params", delta=delta, kind=kind))
 
     def predict(self, params: Mapping[str, Any]) -> Prediction:
         """Mean, standard deviation and probability of meeting the limits at one input."""
-        return prediction_from_json(self._post("/predict", params=params))
+        return prediction_from_json(self._post("/predict", "functions", params=params))
 
     def gains(self, points: Any) -> dict[str, Array]:
         """The bits that measuring each function would be expected to yield about the optimum.
@@ -327,8 +330,8 @@ class RemoteStudy:
             raise ProblemError(
                 f"points is {points!r}: write a list of parameter dicts, or a DataFrame."
             )
-        answer = self._post("/gains", points=records)
-        return {name: np.array(bits, dtype=float) for name, bits in answer["bits"].items()}
+        bits = self._post("/gains", "bits", points=records)["bits"]
+        return {name: np.array(each, dtype=float) for name, each in bits.items()}
 
     @property
     def history(self) -> list[Record]:
@@ -344,14 +347,15 @@ class RemoteStudy:
     def _pages(self, path: str, what: str) -> list[Any]:
         found: list[Any] = []
         while True:
-            page = self._get(path, offset=len(found), limit=_PAGE)
+            page = self._get(path, what, "total", offset=len(found), limit=_PAGE)
             found += page[what]
             if len(found) >= page["total"] or not page[what]:
                 return found
 
     def attempts(self) -> list[AttemptRecord]:
         """Attempts that run, oldest first."""
-        return [from_json(AttemptRecord, each) for each in self._get("/attempts")["attempts"]]
+        found = self._get("/attempts", "attempts")["attempts"]
+        return [from_json(AttemptRecord, each) for each in found]
 
     def occupied(self) -> dict[str, list[int]]:
         """The jobs that run on each resource, by number."""
@@ -363,17 +367,17 @@ class RemoteStudy:
 
     def summary(self) -> Summary:
         """The progress of the study."""
-        return summary_from_json(self._get("/summary"))
+        return summary_from_json(self._get("/summary", "evaluations"))
 
     @property
     def changes(self) -> list[ProblemChange]:
         """All changes of the problem, oldest first: what, who, when and why."""
-        return [change_from_json(each) for each in self._get("/changes")["changes"]]
+        return [change_from_json(each) for each in self._get("/changes", "changes")["changes"]]
 
     @property
     def paused(self) -> dict[Pausable, list[str]]:
         """Tasks and resources that are paused."""
-        found: dict[Pausable, list[str]] = self._get("")["paused"]
+        found: dict[Pausable, list[str]] = self._get("", "paused")["paused"]
         return found
 
     def table(self) -> list[dict[str, Any]]:
