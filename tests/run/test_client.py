@@ -12,13 +12,16 @@ import socket
 import threading
 import time
 import traceback
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from tests.run.cases import quick
 from tests.run.served import serving
 
 import calamint as cm
 from calamint.run import client as client_module
+from calamint.run.messages import pages_of
 
 LISTED = {"studies": [{"id": 1, "uid": "u", "name": "study"}]}
 
@@ -305,3 +308,114 @@ def test_addresses_without_a_port():
 def test_patience_that_is_none(patience):
     with pytest.raises(cm.ProblemError, match=r"patience is .*: write a number of seconds"):
         cm.connect("http://127.0.0.1:8000", patience=patience)
+
+
+# -- what is said -----------------------------------------------------------------------------
+
+HERE, NOWHERE = {"x": 0.5, "y": 0.5}, {"x": math.nan, "y": 0.5}
+
+
+def tell(study, values, **more):
+    (job,) = study.ask(task="price", n=1)
+    study.tell(job, values, **more)
+    return job
+
+
+REFUSED = {
+    "seconds": lambda s: tell(s, {"f": 1.0}, seconds=math.nan),
+    "params": lambda s: tell(s, {"f": 1.0}, params=NOWHERE),
+    "amended": lambda s: s.amend(tell(s, {"f": 1.0}), params=NOWHERE),
+    "delta": lambda s: s.recommend(delta=math.nan),
+    "enqueued": lambda s: s.enqueue("price", NOWHERE),
+    "bytes": lambda s: s.enqueue("price", {"x": b"1", "y": 0.5}),
+    "object": lambda s: s.enqueue("price", {"x": object(), "y": 0.5}),
+    "set": lambda s: s.predict({"x": {0.5}, "y": 0.5}),
+    "large": lambda s: s.predict({"x": 10**400, "y": 0.5}),
+    "points": lambda s: s.gains([HERE, NOWHERE]),
+    "rows": lambda s: s.add_all([(NOWHERE, {"f": 1.0})]),
+    "rows that are none": lambda s: s.add_all([3]),
+    "values": lambda s: tell(s, {"f": b"1"}),
+    "error": lambda s: tell(s, {"f": (1.0, math.nan)}),
+    "pair": lambda s: tell(s, {"f": np.array([1.0, 0.1])}),
+    "added": lambda s: s.add(HERE, {"f": math.nan}),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED.values(), ids=REFUSED.keys())
+def test_what_a_study_refuses(verb, study, remote):
+    """With the same kind of error."""
+    with pytest.raises(cm.ProblemError, match=r": write ") as expected:
+        verb(study)
+    with pytest.raises(cm.ProblemError, match=r": write ") as raised:
+        verb(remote)
+    assert type(raised.value) is type(expected.value)
+
+
+def test_what_is_said_of_values_that_json_does_not_have(remote):
+    for verb, words in (
+        (lambda: remote.enqueue("price", {"x": math.nan}), r"params\['x'\] is nan: write a finite"),
+        (lambda: remote.enqueue("price", {"x": b"1"}), r"params\['x'\] is b'1': write a number"),
+        (lambda: remote.predict([math.inf]), r"params\[0\] is inf: write a finite number"),
+        (lambda: remote.tell(0, {"f": b"1"}), r"values\['f'\] is b'1': write a number"),
+        (lambda: remote.pause(reason="", task=b"t"), r"task is b't': write"),
+    ):
+        with pytest.raises(cm.ProblemError, match=words):
+            verb()
+
+
+def test_waits_that_are_none(remote):
+    for wait in (math.nan, math.inf, "5", -1.0, 3601, None):
+        with pytest.raises(cm.ProblemError, match=r"wait is .*: write a number of seconds from 0"):
+            remote.ask(wait=wait)
+
+
+def test_params_that_contain_themselves(remote):
+    params = {}
+    params["x"] = params
+    with pytest.raises(cm.ProblemError, match="nested without end"):
+        remote.predict(params)
+
+
+def test_measurements_that_failed(study, remote):
+    """They alone may be what JSON does not have."""
+    for value in (math.nan, -math.inf, None, np.float32("nan"), (math.nan, 0.1)):
+        tell(remote, {"f": value})
+        assert study.jobs[-1].state == "failed"
+
+
+def test_numbers_of_any_type(study, remote):
+    params = {"x": np.float32(0.25), "y": Fraction(1, 2)}
+    remote.add(params, {"f": (np.int64(3), np.array(0.5))})
+    assert study.history[0].params == {"x": 0.25, "y": 0.5}
+    assert study.history[0].values == {"f": 3.0}
+    assert remote.predict({"x": np.array(0.5), "y": np.bool_(True) + 0}).functions
+
+
+# -- how much ---------------------------------------------------------------------------------
+
+
+def test_gains_of_many_points(study, remote):
+    job = study.ask(task="price")
+    study.tell(job, {"f": 1.0})
+    points = [{"x": i / 2500, "y": 0.5} for i in range(2500)]
+    found, expected = remote.gains(points), study.gains(points)
+    assert found.keys() == expected.keys()
+    for name, bits in expected.items():
+        np.testing.assert_allclose(found[name], bits)
+    assert {name: len(bits) for name, bits in remote.gains([]).items()} == {"f": 0, "c": 0}
+
+
+def test_gains_of_large_points():
+    pages = pages_of([{"x": "n" * 2000}] * 1500)
+    assert sum(map(len, pages)) == 1500
+    assert all(len(json.dumps({"points": page})) <= 1_000_000 for page in pages)
+    assert len(pages) <= 5
+
+
+def test_rows_that_are_too_many_for_one_request(study, remote):
+    with pytest.raises(cm.ProblemError, match=r"rows has 10,001: write at most 10,000 .* bytes"):
+        remote.add_all([(HERE, {"f": 1.0})] * 10_001)
+    notes = [{"note": "n" * 1900}] * 600
+    with pytest.raises(cm.ProblemError, match=r"write at most 1,000,000, such as fewer rows"):
+        remote.add_all([(HERE, {"f": 1.0})] * 600, notes=notes)
+    assert study.history == []

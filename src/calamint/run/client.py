@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 from calamint import errors
 from calamint.checks import finite, shown
 from calamint.errors import AccessError, CalamintError, ProblemError, StorageError
+from calamint.run.messages import LARGEST_BODY, MOST_ROWS, exact_json
 
 # Seconds to connect, and for the list of studies, which takes no time.
 _SOON = 10.0
@@ -68,7 +69,15 @@ class Client:
     def post(self, path: str, content: Mapping[str, Any], *needed: str) -> Any:
         """What is answered, which has what is needed; if the server is to `wait`, it may take so
         many seconds more."""
-        body = json.dumps(content, allow_nan=False)
+        try:
+            body = json.dumps({key: exact_json(each, key) for key, each in content.items()})
+        except RecursionError:
+            raise ProblemError("the request is nested without end: write plain dicts.") from None
+        if len(body) > LARGEST_BODY:
+            raise ProblemError(
+                f"the request has {len(body):,} bytes: write at most {LARGEST_BODY:,}, such as"
+                f" fewer rows at a time (at most {MOST_ROWS:,})."
+            )
         return self._request("POST", path, needed, body, _TIMEOUT + content.get("wait", 0.0))
 
     def _request(

@@ -1,16 +1,21 @@
 """What studies hand out, as JSON and back: what a server and its clients send each other.
 
-Numbers that JSON does not have (infinite ones, and NaN) are null.
+Numbers that JSON does not have (infinite ones, and NaN) are null in answers. A client refuses them,
+except as measured values: null would mean that nothing was given.
 """
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 
+from calamint.checks import finite, shown
 from calamint.decide import FunctionPrediction, Prediction, Recommendation, Record, Suggestion
+from calamint.errors import ProblemError, ResultError
 from calamint.problem import Problem
 from calamint.run.jobs import Job
 from calamint.run.store import ProblemChange
@@ -18,6 +23,8 @@ from calamint.run.summary import Summary
 
 T = TypeVar("T")
 _REASONS = ("bits", "cost", "scores", "update", "decision_seconds")
+# What a server takes in one request, as it says itself of more: bytes, rows to add, and points.
+LARGEST_BODY, MOST_ROWS, _MOST_POINTS = 1_000_000, 10_000, 1000
 
 
 def to_json(value: Any) -> Any:
@@ -33,6 +40,83 @@ def to_json(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return to_json(value.tolist())
     return value
+
+
+def exact_json(value: Any, field: str, kind: type[ProblemError] = ProblemError) -> Any:
+    """What was given to a client, as it is, in JSON; `field` is what the error calls it.
+
+    Raises:
+        ProblemError: If JSON does not have it; or another `kind` of error.
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {
+            str(key): exact_json(each, f"{field}[{key!r}]", kind) for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [exact_json(each, f"{field}[{i}]", kind) for i, each in enumerate(value)]
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    number = finite(value)
+    if number is None:
+        is_float = isinstance(value, float | np.floating)
+        remedy = "a finite number" if is_float else "a number, a text, True or False"
+        raise kind(f"{field} is {shown(value)}: write {remedy}.")
+    return int(value) if isinstance(value, Integral) else number
+
+
+def values_to_json(values: Any, field: str = "values") -> dict[str, Any]:
+    """Measured values: one that is not finite is null, as its measurement failed.
+
+    Raises:
+        ResultError: If they are not a dict, or JSON does not have one of them.
+    """
+    if not isinstance(values, Mapping):
+        raise ResultError(f"{field} is {shown(values)}: write a dict, such as {{'loss': 0.5}}.")
+    return {str(name): _measured(value, f"{field}[{name!r}]") for name, value in values.items()}
+
+
+def _measured(value: Any, field: str) -> Any:
+    number = value[0] if isinstance(value, tuple | list) and len(value) == 2 else value
+    if isinstance(number, float | np.floating) and not math.isfinite(number):
+        return None
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        raise ResultError(f"{field} is {shown(value)}: write a number, or (value, standard_error).")
+    return exact_json(value, field, ResultError)
+
+
+def rows_to_json(
+    rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    notes: Iterable[Mapping[str, Any]] | None,
+) -> list[dict[str, Any]]:
+    """Rows to add, which must be few enough for one request: all are added, or none."""
+    try:
+        given = [(params, values) for params, values in rows]
+    except (TypeError, ValueError):
+        raise ResultError("rows: write a list of pairs, parameters and values.") from None
+    kept = [{}] * len(given) if notes is None else list(notes)
+    if len(kept) != len(given):
+        raise ProblemError(f"notes has {len(kept)} of {len(given)}: write one for each row.")
+    if len(given) > MOST_ROWS:
+        raise ProblemError(
+            f"rows has {len(given):,}: write at most {MOST_ROWS:,} at a time, and {LARGEST_BODY:,}"
+            " bytes."
+        )
+    return [
+        {"params": params, "values": values_to_json(values, f"rows[{i}].values"), "notes": note}
+        for i, ((params, values), note) in enumerate(zip(given, kept, strict=True))
+    ]
+
+
+def pages_of(points: Iterable[Any]) -> list[list[Any]]:
+    """Points in as many parts as requests about them need; one, if there are none."""
+    given = [exact_json(each, f"points[{i}]") for i, each in enumerate(points)]
+    longest = max((len(json.dumps(each)) for each in given), default=0)
+    page = max(1, min(_MOST_POINTS, LARGEST_BODY // (longest + 2) - 1))
+    return [given[i : i + page] for i in range(0, max(1, len(given)), page)]
 
 
 def from_json(kind: type[T], content: Mapping[str, Any], **given: Any) -> T:

@@ -7,8 +7,8 @@ from typing import Any, Literal, final, overload
 import numpy as np
 
 from calamint.arrays import Array
-from calamint.checks import check_integer, did_you_mean
-from calamint.decide import Prediction, Recommendation, Record, Value
+from calamint.checks import check_integer, did_you_mean, finite
+from calamint.decide import Prediction, Recommendation, Record, Value, parse_seconds
 from calamint.errors import ProblemError, ResultError, StorageError, UnknownJobError
 from calamint.html import as_table
 from calamint.problem import Problem
@@ -19,11 +19,13 @@ from calamint.run.messages import (
     change_from_json,
     from_json,
     job_from_json,
+    pages_of,
     prediction_from_json,
     recommendation_from_json,
     record_from_json,
+    rows_to_json,
     summary_from_json,
-    to_json,
+    values_to_json,
 )
 from calamint.run.read_table import Extra, Imported, rows_to_add
 from calamint.run.store import Pausable, ProblemChange
@@ -93,7 +95,7 @@ class RemoteStudy:
         return self._client.get(f"{self._path}{path}", *needed, **query)
 
     def _post(self, path: str, /, *needed: str, **content: Any) -> Any:
-        given = {key: to_json(value) for key, value in content.items() if value is not None}
+        given = {key: value for key, value in content.items() if value is not None}
         return self._client.post(f"{self._path}{path}", given, *needed)
 
     # -- asking -------------------------------------------------------------------------------
@@ -146,9 +148,12 @@ class RemoteStudy:
             check_lease(lease)
         if n is not None:
             check_integer(n, "n", 1)
+        seconds = finite(wait)
+        if seconds is None or not 0 <= seconds <= 3600:
+            raise ProblemError(f"wait is {wait!r}: write a number of seconds from 0 to 3600.")
         given = {"resource": resource, "task": task, "lease": lease, "n": n}
         needed = "job" if n is None else "jobs"
-        found = self._post("/ask", needed, **given, confirm=confirm, wait=wait)[needed]
+        found = self._post("/ask", needed, **given, confirm=confirm, wait=seconds)[needed]
         if n is not None:
             return [job_from_json(each) for each in found]
         return None if found is None else job_from_json(found)
@@ -179,7 +184,8 @@ class RemoteStudy:
         Returns:
             False if the job had already ended; the result is then stored but not used.
         """
-        given = {"values": _values(values), "seconds": seconds, "params": params, "more": more}
+        took = parse_seconds(seconds)
+        given = {"values": values_to_json(values), "seconds": took, "params": params, "more": more}
         return bool(self._of(job, "tell", "used", **given)["used"])
 
     def fail(self, job: Job | int, reason: str, cause: Cause = "crashed") -> None:
@@ -217,16 +223,9 @@ class RemoteStudy:
         outside: bool = False,
         notes: Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add many existing measurements, as `Study.add_all`."""
-        given = [(params, values) for params, values in rows]
-        kept = [{}] * len(given) if notes is None else list(notes)
-        if len(kept) != len(given):
-            raise ProblemError(f"notes has {len(kept)} of {len(given)}: write one for each row.")
-        content = [
-            {"params": params, "values": _values(values), "notes": note}
-            for (params, values), note in zip(given, kept, strict=True)
-        ]
-        self._post("/add", "done", rows=content, outside=outside)
+        """Add many existing measurements, as `Study.add_all`; at most 10,000 rows, and a megabyte,
+        at a time."""
+        self._post("/add", "done", rows=rows_to_json(rows, notes), outside=outside)
 
     def add_table(
         self, table: Any, extra: Extra = "refuse", again: bool = False, outside: bool = False
@@ -270,12 +269,12 @@ class RemoteStudy:
     ) -> None:
         """Replace values that were told, or the input at which they were measured, as
         `Study.amend`."""
-        given = None if values is None else _values(values)
+        given = None if values is None else values_to_json(values)
         self._of(job, "amend", values=given, params=params, reason=str(reason))
 
     def complete(self, job: Job | int, values: Mapping[str, Value], more: bool = False) -> None:
         """Tell values that arrive later, of functions that were left out or failed."""
-        self._of(job, "complete", values=_values(values), more=more)
+        self._of(job, "complete", values=values_to_json(values), more=more)
 
     def withdraw(self, job: Job | int, reason: str) -> None:
         """Take back a result or a failure, with all that it taught."""
@@ -330,8 +329,11 @@ class RemoteStudy:
             raise ProblemError(
                 f"points is {points!r}: write a list of parameter dicts, or a DataFrame."
             )
-        bits = self._post("/gains", "bits", points=records)["bits"]
-        return {name: np.array(each, dtype=float) for name, each in bits.items()}
+        found = [self._post("/gains", "bits", points=page)["bits"] for page in pages_of(records)]
+        return {
+            name: np.concatenate([np.array(bits[name], dtype=float) for bits in found])
+            for name in found[0]
+        }
 
     @property
     def history(self) -> list[Record]:
@@ -391,10 +393,3 @@ class RemoteStudy:
     def to_pandas(self) -> Any:
         """What was measured as a DataFrame, a row for each finished job."""
         return as_dataframe(self.problem, self.table())
-
-
-def _values(values: Any) -> Any:
-    """Values as a server reads them; what is not a dict is refused here, as it is not JSON's."""
-    if not isinstance(values, Mapping):
-        raise ResultError(f"values is {values!r}: write a dict, such as {{'loss': 0.5}}.")
-    return values
