@@ -180,6 +180,49 @@ def test_results_of_another_study_are_not_taken(tmp_path):
     assert len(log.lines()) > before
 
 
+def run_commands(path, log, in_functions):
+    """They are busy until they are killed."""
+    command = ["sh", "-c", f"echo begin - - >> {log.path}; exec sleep 3600"]
+    work = (lambda params: subprocess.check_call(command)) if in_functions else command
+    quick(ONE, f"sqlite:///{path}", pause=0.0, retries=1000).run(work, evaluations=3)
+
+
+@pytest.mark.parametrize("in_functions", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_commands_that_end_with_their_runner_have_not_crashed(tmp_path, number, in_functions):
+    path, log = tmp_path / "a.db", Log(tmp_path / "log")
+    for again in range(1, 6):
+        pid = forked(run_commands, path, log, in_functions)
+        while len(log.lines()) < 3 * again:
+            time.sleep(0.02)
+        os.kill(pid, number)
+        assert os.waitpid(pid, 0)[1] == number
+        time.sleep(0.3)
+        assert not list((tmp_path / "a.db.jobs").rglob("result-*"))
+    study = quick(ONE, f"sqlite:///{path}", pause=0.0, retries=1000)
+    study.run(lambda params: params["x"], evaluations=3)
+    assert {row["cause"] for row in check_books(path)["attempts"]} == {None, "lost"}
+
+
+@pytest.mark.parametrize("is_command", [True, False])
+def test_a_job_that_is_told_to_end_from_outside_is_tried_again(tmp_path, is_command):
+    """As by a queue or a service manager, which tell every process."""
+    mark = tmp_path / "mark"
+
+    def function(params):
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGTERM)
+        return 1.0
+
+    command = ["sh", "-c", f"[ -e {mark} ] && echo 1 || {{ touch {mark}; kill $$; }}"]
+    study = quick(ONE.changed(resources={"here": 1}), pause=0.0)
+    report = study.run(command if is_command else function, evaluations=1)
+    assert (report.evaluations, report.failed) == (1, 0)
+    outcomes = [row.outcome for row in study.attempts(running=False)]
+    assert sorted(outcomes) == ["done", "lost"]
+
+
 # -- file handles ----------------------------------------------------------------------------------
 
 

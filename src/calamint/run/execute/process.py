@@ -18,7 +18,7 @@ from typing import Any, final
 
 from calamint.run.execute.base import JobResult, SpooledFile
 from calamint.run.execute.pool import TERMINATION_SECONDS, WorkerPool, WorkerProcess
-from calamint.run.execute.worker import descendants, kill, kill_marked
+from calamint.run.execute.worker import cause_of_exit, descendants, kill, kill_marked
 from calamint.run.jobs import Job
 
 LOG = logging.getLogger("calamint")
@@ -183,7 +183,8 @@ class JobProcess:
     def _outcome(self, said: bytes, seconds: float) -> JobResult:
         result = _read(said) or self._read_file()
         if result is None:
-            cause = "crashed" if said else "infrastructure"  # it had not begun
+            # Without a word it had not begun.
+            cause = cause_of_exit(self.process.returncode) if said else "infrastructure"
             result = {"error": self._how_it_died() + self._last_words(), "cause": cause}
         if len(said) > LONGEST_RESULT:
             words = f"its result has more than {LONGEST_RESULT} bytes"

@@ -33,10 +33,14 @@ _MACHINE = {
 # A program that is not there, or cannot be run, at any input.
 _NO_PROGRAM = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.ENOTDIR}
 _LONGEST_LINE = 1_000_000
+# Seconds in which what has killed a command kills this process, too, if it is the same.
+_MOMENT = 0.1
 
 
 # Functions by what they were sent as: what their modules loaded is there for the next job.
 _LOADED: dict[bytes, Callable[[Any], Any]] = {}
+# Held while a result is written, and from the moment that the parent is gone.
+_WRITING = threading.Lock()
 
 
 def main() -> None:
@@ -95,7 +99,7 @@ def _run(payload: dict[str, Any], pipes: list[int], nothing: int) -> bool:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    with suppress(OSError):  # the disk may be full: the parent has it all the same
+    with suppress(OSError), _WRITING:  # the disk may be full: the parent has it all the same
         file = Path(payload["result"])
         partial = file.with_name(f"{file.name}.partial")
         partial.write_text(text)
@@ -129,6 +133,7 @@ def _die_with_parent(control: socket.socket, mark: str) -> None:
     ended = select.poll()
     ended.register(control, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
     ended.poll()
+    _WRITING.acquire()  # what is killed here has not crashed
     kill(descendants(os.getpid()))
     kill_marked(mark, os.environ.get(MARK, mark), but=os.getpid())
     os.killpg(os.getpgid(0), signal.SIGKILL)
@@ -237,6 +242,11 @@ def cause_of(error: BaseException | None) -> Literal["crashed", "infrastructure"
     return "crashed"
 
 
+def cause_of_exit(code: int | None) -> Literal["crashed", "lost"]:
+    """Queues and service managers end what they stop by SIGTERM: that is no input's fault."""
+    return "lost" if code == -signal.SIGTERM else "crashed"
+
+
 def _command(payload: dict[str, Any]) -> dict[str, Any]:
     program = payload["argv"][0]
     try:
@@ -266,9 +276,10 @@ def _command(payload: dict[str, Any]) -> dict[str, Any]:
     if code:
         how = f"exit code {code}"
         if code < 0:
+            time.sleep(_MOMENT)
             with suppress(ValueError):
                 how = f"signal {signal.Signals(-code).name}"
-        return {"error": f"{program} ended with {how}", "cause": "crashed"}
+        return {"error": f"{program} ended with {how}", "cause": cause_of_exit(code)}
     return _answer(Path(payload["answer"]), last.text, last.cut)
 
 
