@@ -19,6 +19,9 @@ import calamint as cm
 ONE = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f")}, resources={"here": 3})
 
 
+IN_THE_HALL = {"run": cm.Task("f", runs_on="hall")}
+
+
 class Noted:
     """A function that writes down when it begins and ends, and on which resources."""
 
@@ -52,6 +55,14 @@ def trio(cluster):
         cluster.start_worker(offers)
     cluster.wait_for_workers(3)
     return cluster
+
+
+def messages_to(said):
+    def on(event):
+        if event.kind == "message":
+            said.append(event.message)
+
+    return on
 
 
 def most_at_once(log, tasks):
@@ -125,7 +136,7 @@ def moody(params):
 
 
 def test_causes_outputs_and_time_outs_are_those_of_local_processes(trio, tmp_path):
-    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 2})
+    problem = ONE.changed(tasks=IN_THE_HALL, resources={"hall": 2})
     study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}")
     for x in (0.1, 0.3, 0.5, 0.7, 0.9):
         study.enqueue("run", {"x": x, "y": 0.5})
@@ -153,7 +164,7 @@ def test_commands(trio, tmp_path, monkeypatch):
         "print(os.environ['CALAMINT_RESOURCES'], os.getcwd(), file=sys.stderr)\n"
         "print(json.dumps({'f': [params['x'], 0.1]}))\n"
     )
-    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 2})
+    problem = ONE.changed(tasks=IN_THE_HALL, resources={"hall": 2})
     study = quick(problem, "sqlite:///a.db")
     executor = cm.Dask(trio.address)
     study.run({"run": [sys.executable, "program.py"]}, evaluations=2, executor=executor)
@@ -167,7 +178,7 @@ def test_commands(trio, tmp_path, monkeypatch):
 def test_a_job_that_somebody_cancels_is_ended(trio, tmp_path):
     """Its process ends, and its place is free."""
     url, mark = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "pid"
-    problem = ONE.changed(tasks={"run": cm.Task("f", runs_on="hall")}, resources={"hall": 1})
+    problem = ONE.changed(tasks=IN_THE_HALL, resources={"hall": 1})
     study, other = quick(problem, url), quick(problem, url)
 
     def first_hangs(params):
@@ -189,7 +200,7 @@ def test_a_job_that_somebody_cancels_is_ended(trio, tmp_path):
         os.kill(int(mark.read_text()), 0)
 
 
-def test_clusters_of_dask_and_clients_can_be_given(tmp_path):
+def test_clusters_of_dask_and_clients_can_be_given(caplog):
     from distributed import Client, LocalCluster
 
     with (
@@ -199,10 +210,14 @@ def test_clusters_of_dask_and_clients_can_be_given(tmp_path):
         Client(local, set_as_default=False) as client,
     ):
         for given in (local, client):
-            study = quick(ONE)
-            report = study.run(lambda params: params["x"], evaluations=3, executor=cm.Dask(given))
+            study, said = quick(ONE), []
+            report = study.run(
+                *(lambda params: params["x"], 3), executor=cm.Dask(given), on=messages_to(said)
+            )
             assert report.evaluations == 3
+            assert said == []
         assert client.status == "running"  # it is not ours to close
+    assert "Failed" not in caplog.text
 
 
 def test_what_is_no_cluster_gets_a_sentence():
@@ -225,6 +240,19 @@ def test_a_cluster_without_workers_says_so_and_waits(cluster, tmp_path, monkeypa
     study.run(lambda params: 1.0, evaluations=2, executor=cm.Dask(cluster.address), on=on)
     (sentence,) = said
     assert "has had no worker for 1 s" in sentence
+
+
+def test_a_worker_that_does_not_say_which_jobs_it_has_is_told_of_once(trio, monkeypatch):
+    def collect(site):
+        raise ValueError("out of order")
+
+    monkeypatch.setattr("calamint.run.execute.remote.collect", collect)
+    study, said = quick(ONE.changed(resources={"hall": 1}, tasks=IN_THE_HALL)), []
+    executor = cm.Dask(trio.address)
+    executor.has_spooled = True  # it is asked twice
+    study.run(lambda params: 1.0, 3, executor=executor, on=messages_to(said))
+    assert len(said) == 3
+    assert all("does not say which jobs it has: ValueError: out of order." in each for each in said)
 
 
 def test_two_runs_on_one_cluster_leave_each_other_alone(trio, tmp_path):
@@ -252,8 +280,9 @@ def run_on(address, path, log, evaluations, seconds):
     assert (report.stopped, report.failed) == ("evaluations", 0)
 
 
-def test_a_run_that_is_killed_finds_what_went_on_meanwhile(trio, tmp_path):
-    """One job ends after the run is gone, another still goes on: neither runs again."""
+def test_a_run_that_is_killed_finds_what_went_on_meanwhile(trio, tmp_path, monkeypatch):
+    """One job ends after the run is gone, another still goes on: neither runs again, though the
+    next run is in another folder."""
     path, log = tmp_path / "a.db", Log(tmp_path / "log")
     pid = forked(run_on, trio.address, path, log, 3, 4.0)
     until = time.monotonic() + 30
@@ -262,18 +291,15 @@ def test_a_run_that_is_killed_finds_what_went_on_meanwhile(trio, tmp_path):
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     time.sleep(1.0)
+    monkeypatch.chdir(tmp_path)
     messages = []
     study = quick(decoupled(), f"sqlite:///{path}", pause=0.01, retries=1000)
     assert [job.state for job in study.jobs] == ["running"] * 3
     tasks = {task: Noted(task, log, 4.0) for task in study.problem.tasks}
-
-    def on(event):
-        if event.kind == "message":
-            messages.append(event.message)
-
+    on = messages_to(messages)
     study.run(tasks, evaluations=3, executor=cm.Dask(trio.address), on=on)
     assert [(job.state, job.attempts) for job in study.jobs] == [("done", 1)] * 3
-    assert sum("goes on" in each for each in messages) == 3
+    assert sum("goes on" in each for each in messages) == len(messages) == 3
     assert len([kind for kind, *_ in log.lines() if kind.startswith("begin")]) == 3
     # And those that have ended.
     pid = forked(run_on, trio.address, path, log, 6, 1.0)

@@ -187,6 +187,15 @@ class Cluster:
                 self._refused.add(worker.id)
                 self.messages.append(f"Worker {address} {words}: install the same there.")
 
+    def does_not_answer(self, address: str, error: Exception) -> None:
+        """Say once that a worker does not say which jobs it has; one that ends need not."""
+        worker = self.workers.get(address)
+        if worker is None or isinstance(error, OSError) or worker.id in self._refused:
+            return
+        self._refused.add(worker.id)
+        words = f"Worker {address} does not say which jobs it has: {words_of(error)}."
+        self.messages.append(words)
+
     def freed(self, address: str, resources: Iterable[str]) -> None:
         """A job that was seen at the last look has ended."""
         if address in self.workers:

@@ -228,10 +228,22 @@ class Dask(Executor):
         running: dict[_Key, str] = {}
         spooled = {(each.job, each.attempt): each for each in own}
         for address, answer in answers.items():
-            if not isinstance(answer, Exception):
-                spooled |= {(each.job, each.attempt): each for each in answer[0]}
-                running |= dict.fromkeys(answer[1], address)
+            if isinstance(answer, Exception):
+                self.cluster.does_not_answer(address, answer)
+                running |= dict.fromkeys(self._known_at(address), address)
+                continue
+            spooled |= {(each.job, each.attempt): each for each in answer[0]}
+            running |= dict.fromkeys(answer[1], address)
         return {key: each for key, each in spooled.items() if key not in running}, running
+
+    def _known_at(self, address: str) -> list[_Key]:
+        """Jobs that a worker has, as far as is known."""
+        worker = self.cluster.workers.get(address)
+        here = [key for key, place in self._strangers.items() if place == address]
+        if worker is not None:
+            sent = self._sent.items()
+            here += [k for k, s in sent if (s.address, s.worker) == (address, worker.id)]
+        return here
 
     def _what_became_of(self, sent: _Sent) -> str:
         """Why a job is lost."""

@@ -74,7 +74,7 @@ def run_job(order: Order) -> JobResult:
         # Dask runs again what a worker did not end; an attempt starts once.
         return JobResult(job, error="its worker was replaced", cause="lost")
     secede()  # what else this worker can run is for whoever sends it jobs to say
-    machine = _machine(order.site)
+    machine = _machine(order.site, worker.address)
     ended: queue.SimpleQueue[JobResult] = queue.SimpleQueue()
     key = order.site.study, job.number, job.attempt
     try:
@@ -93,9 +93,7 @@ def run_job(order: Order) -> JobResult:
     return replace(result, spooled=replace(result.spooled, place=worker.address))
 
 
-def _machine(site: Site) -> Machine:
-    from distributed import get_worker
-
+def _machine(site: Site, place: str) -> Machine:
     with _LOCK:
         if site not in _MACHINES:
             others = [each for each in site.import_path if each not in sys.path]
@@ -105,7 +103,7 @@ def _machine(site: Site) -> Machine:
                 site.study,
                 import_path=[*sys.path, *filter(os.path.isdir, others)],
                 working_folder=working if working.is_dir() else Path.cwd(),
-                place=get_worker().address,
+                place=place,
             )
         return _MACHINES[site]
 
@@ -115,10 +113,11 @@ def _machines(study: str) -> list[Machine]:
     return [machine for site, machine in list(_MACHINES.items()) if site.study == study]
 
 
-def collect(site: Site) -> tuple[list[SpooledResult], list[tuple[int, int]]]:
+def collect(site: Site, dask_worker: Any) -> tuple[list[SpooledResult], list[tuple[int, int]]]:
     """Results of a study that are in files here, and jobs that run, with their attempts."""
     running = [key for machine in _machines(site.study) for key in machine.running]
-    return _machine(site).spooled(), running  # one that ends meanwhile is in both
+    # One that ends meanwhile is in both.
+    return _machine(site, dask_worker.address).spooled(), running
 
 
 def stop(site: Site, number: int, attempt: int) -> None:
