@@ -334,6 +334,25 @@ def test_a_worker_that_is_killed_loses_its_job_only(trio, tmp_path):
     check_books(path)
 
 
+def test_a_worker_that_is_killed_with_many_jobs_does_not_stop_the_run(cluster, tmp_path):
+    cluster.start_worker("", 6)
+    cluster.wait_for_workers(1)
+    study, log = quick(ONE.changed(resources={"here": 6}), pause=0.01), Log(tmp_path / "log")
+
+    def on(event):
+        if event.kind == "started" and event.job.number == 5:
+            while len(log.lines()) < 6:
+                time.sleep(0.02)
+            cluster.kill(cluster.workers[0])
+            cluster.start_worker("", 6)
+
+    executor = cm.Dask(cluster.address)
+    report = study.run(Noted("price", log, 0.8), evaluations=8, executor=executor, on=on)
+    assert (report.evaluations, report.failed) == (8, 0)
+    lost = [row for row in study.attempts(running=False) if row.outcome == "lost"]
+    assert len(lost) == 6
+
+
 def test_a_job_longer_than_the_wall_time_is_held_with_a_sentence(cluster, tmp_path):
     cluster.start_worker("here=1", 1, "--lifetime", "4s", "--nanny", "--lifetime-restart")
     cluster.wait_for_workers(1)

@@ -18,6 +18,8 @@ from tests.run.tasks import first_of_square, grad_input
 
 import calamint as cm
 from calamint.decide import VirtualClock
+from calamint.run.execute import JobResult
+from calamint.run.outcomes import SameCrash
 
 ONE = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f", failures="ignore")})
 
@@ -73,6 +75,22 @@ def test_the_same_crash_from_every_input_stops_the_run():
         study.forgive(job.number)
     report = study.run(lambda params: int("bad"), evaluations=7, keep_going=True)
     assert (report.evaluations, report.failed) == (7, 7)
+
+
+def test_only_crashes_in_a_row_stop_the_run():
+    """Between them, nothing is heard of some jobs; time-outs are told apart from crashes."""
+    study = quick(ONE)
+    executor = cm.Local(timeout=0.3)
+    report = study.run(lambda params: time.sleep(60), evaluations=6, executor=executor)
+    assert (report.evaluations, report.failed) == (6, 6)
+    assert {job.cause for job in study.jobs} == {"timeout"}
+    study, crashes = quick(ONE, pause=0.0), SameCrash([])
+    for number in range(1, 10):
+        job = study.ask()
+        assert crashes.seen(JobResult(job, error="its worker is gone", cause="lost")) is None
+        said = crashes.seen(JobResult(job, error="no", cause="crashed"))
+        assert (said is None) == (number < 5)
+        study.fail(job, "no")
 
 
 def test_a_job_that_somebody_tells_while_it_runs_does_not_stop_the_run(tmp_path):

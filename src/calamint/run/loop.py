@@ -321,7 +321,7 @@ class Loop:
             said = f"{error}" if str(error).endswith((".", "?")) else f"{error}."
             self._stop(f"task {job.task!r}{what}: {said} Job {job.number} waits to be run again.")
         LOG.info("job %d ended: %s", job.number, failure or outcome.values)
-        nothing = failure if outcome.values is None else None
+        nothing = failure if outcome.values is None and outcome.error is None else None
         if self._same_crash is not None and (alike := self._same_crash.seen(outcome, nothing)):
             self._stop(alike)
         if failure is not None:

@@ -57,6 +57,8 @@ class SameCrash:
         nothing  what was said if it returned nothing at all, which counts like a crash
         """
         task, error = result.job.task, result.error or nothing
+        if result.cause in ("lost", "infrastructure"):
+            return None  # it says nothing about the task
         if error is None:
             self._worked.add(task)
         if error is None or (result.cause != "crashed" and nothing is None):
