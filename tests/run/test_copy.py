@@ -1,8 +1,13 @@
 """Studies move between storages with everything that happened."""
 
+import os
+import signal
+
 import pytest
-from tests.run.cases import check_books, decoupled, quick, tables, values_of
+from tests.run.cases import SQUARE, check_books, decoupled, quick, tables, values_of
 from tests.run.servers import new_database
+from tests.run.tasks import first_of_square
+from tests.run.test_kill import forked
 from typer.testing import CliRunner
 
 import calamint as cm
@@ -31,7 +36,7 @@ def lived_in(url):
 
 def without_ids(found):
     """Rows of every table, without what belongs to the storage."""
-    own = ("id", "study_id", "job_id", "decider", "decider_boot", "decider_until")
+    own = ("id", "uid", "study_id", "job_id", "decider", "decider_boot", "decider_until")
     return {
         name: sorted(repr({key: row[key] for key in row if key not in own}) for row in rows)
         for name, rows in found.items()
@@ -55,6 +60,31 @@ def test_a_study_is_the_same_there_and_back(tmp_path):
         assert copied.changes == study.changes
         assert copied.optimizer.ask().params == study.optimizer.ask().params
     assert quick(storage=server).jobs[0].params == job.params  # the other study is as it was
+
+
+def test_results_of_the_original_are_not_taken_for_the_copy(tmp_path):
+    """A job of the original ends after the copy is made, where jobs of the copy run, too."""
+    first, second = f"sqlite:///{tmp_path / 'a.db'}", f"sqlite:///{tmp_path / 'b.db'}"
+    problem = cm.Problem(
+        SQUARE, minimize="f", tasks={"run": cm.Task("f", ["here"])}, resources={"here": 2}
+    )
+    executor, study = cm.Local(folder=tmp_path / "files"), quick(problem, first)
+    copy_study(Database(first), Database(second))
+    copied = cm.Study.load(second)
+    for x in (0.8, 0.9):
+        copied.enqueue("run", {"x": x, "y": 0.1})
+    job = copied.ask()
+
+    def dies():
+        study.tell = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+        study.run(first_of_square, evaluations=1, executor=executor)
+
+    assert os.waitpid(forked(dies), 0)[1] == signal.SIGKILL
+    assert len(list(tmp_path.rglob("result-*"))) == 1
+    copied.run(first_of_square, evaluations=2, executor=executor)
+    assert [record.values for record in copied.history] == [{"f": 0.9}]
+    copied.tell(job, {"f": 0.8})
+    assert len(list(tmp_path.rglob("result-*"))) == 1
 
 
 def test_a_study_that_is_there_is_not_written_over(tmp_path):

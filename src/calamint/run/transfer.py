@@ -1,5 +1,6 @@
 """Copy a study with its history from one storage to another."""
 
+import secrets
 from typing import Any
 
 from sqlalchemy import Row, Table, insert, select
@@ -47,6 +48,7 @@ def copy_study(source: Database, target: Database, name: str | None = None) -> s
                 f"the target has a study {study.name!r} already: nothing was copied."
             )
         content = _content(study) | {
+            "uid": secrets.token_hex(16),  # results of the one are none of the other
             "decider": None,
             "decider_boot": None,
             "decider_until": None,
