@@ -269,6 +269,22 @@ def test_two_runs_on_one_cluster_leave_each_other_alone(trio, tmp_path):
     assert most_at_once(log, ("price", "weigh")) <= 3
 
 
+def run_many_on(address, path, log):
+    study = quick(ONE.changed(resources={"here": 8}), f"sqlite:///{path}", retries=1000)
+    study.run(Noted("price", log, 0.15), evaluations=80, executor=cm.Dask(address))
+
+
+def test_two_runs_on_one_cluster_do_not_overbook_it(cluster, tmp_path):
+    """Each knows of the jobs of the other before it sends one."""
+    cluster.start_worker("", 4)
+    cluster.wait_for_workers(1)
+    log = Log(tmp_path / "log")
+    pids = [forked(run_many_on, cluster.address, tmp_path / "a.db", log) for _ in range(2)]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
+    assert len({row["owner"] for row in check_books(tmp_path / "a.db")["attempts"]}) == 2
+    assert most_at_once(log, ("price",)) <= 5  # should both look in the same milliseconds
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 # Seconds: between looks, between attempts to reach a scheduler, until there must be an answer.
 LOOK, AGAIN, ANSWER = 0.5, 2.0, 10.0
+# How old a look may be by which a job is decided.
+JUST_NOW = 0.05
 # Seconds without any worker after which people are told: a queue does not say that workers fail.
 _ALONE = 120.0
 
@@ -28,7 +30,7 @@ class Worker:
         threads: How many jobs it takes if it offers nothing by name.
         offers: How many jobs it takes, by resource.
         used: How much of that is used by jobs that a client waits for.
-        tasks: The number of these jobs.
+        tasks: The keys of these jobs.
         is_open: Whether it takes jobs; one that is ending, or has too little memory, does not.
         about: What it says of itself.
         ends: The moment when it does, by this machine's clock, if it has a wall-time.
@@ -38,7 +40,7 @@ class Worker:
     threads: int
     offers: Mapping[str, float]
     used: dict[str, float]
-    tasks: int
+    tasks: set[str]
     is_open: bool
     about: "remote.About | None" = None
     ends: float | None = None
@@ -52,7 +54,7 @@ def _workers(dask_scheduler: Any) -> dict[str, dict[str, Any]]:
             "threads": state.nthreads,
             "offers": dict(state.resources),
             "used": dict(state.used_resources),
-            "tasks": len(state.processing),
+            "tasks": {task.key for task in state.processing},
             "is_open": state.status.name == "running",
         }
         for address, state in dask_scheduler.workers.items()
@@ -124,9 +126,9 @@ class Cluster:
             with suppress(Exception):
                 self._client.close()
 
-    def look(self) -> bool:
-        """See which workers there are, if that is not known; whether the scheduler answers."""
-        if time.monotonic() - self.looked < (LOOK if self.down is None else AGAIN):
+    def look(self, age: float = LOOK) -> bool:
+        """See which workers there are, if what is known is older; whether the scheduler answers."""
+        if time.monotonic() - self.looked < (age if self.down is None else AGAIN):
             return self.down is None
         try:
             if self._client.status == "closed":
@@ -196,11 +198,11 @@ class Cluster:
         words = f"Worker {address} does not say which jobs it has: {words_of(error)}."
         self.messages.append(words)
 
-    def freed(self, address: str, resources: Iterable[str]) -> None:
-        """A job that was seen at the last look has ended."""
-        if address in self.workers:
-            worker = self.workers[address]
-            worker.tasks -= 1
+    def freed(self, address: str, key: str, resources: Iterable[str]) -> None:
+        """A job has ended, which may have been seen at the last look."""
+        worker = self.workers.get(address)
+        if worker is not None and key in worker.tasks:
+            worker.tasks.discard(key)
             for name in resources:
                 worker.used[name] = worker.used.get(name, 0.0) - 1
 

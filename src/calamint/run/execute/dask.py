@@ -28,7 +28,7 @@ from calamint.run.execute.base import (
     pickled,
     timeout_of,
 )
-from calamint.run.execute.cluster import AGAIN, ANSWER, Cluster, Worker, words_of
+from calamint.run.execute.cluster import AGAIN, ANSWER, JUST_NOW, LOOK, Cluster, Worker, words_of
 from calamint.run.execute.command import Command
 from calamint.run.execute.machine import Machine
 from calamint.run.jobs import Job
@@ -103,7 +103,7 @@ class Dask(Executor):
     # -- sending -----------------------------------------------------------------------------------
 
     def can_start(self, resources: tuple[str, ...]) -> bool:
-        self._look()
+        self._look(JUST_NOW)
         return self._place(resources) is not None
 
     def _place(self, resources: tuple[str, ...]) -> str | None:
@@ -126,6 +126,7 @@ class Dask(Executor):
         return best[-1] if best[0] >= 1 else None
 
     def start(self, job: Job) -> None:
+        self._look(0.0)  # others may have sent jobs while this one was decided
         address = self._place(job.resources)
         if address is None:
             raise OSError("no worker of the Dask cluster can take it")
@@ -175,9 +176,9 @@ class Dask(Executor):
                 return
         sent.future = None
 
-    def _look(self) -> None:
+    def _look(self, age: float = LOOK) -> None:
         """See what has become of jobs of which nothing is heard."""
-        if not self.cluster.look():
+        if not self.cluster.look(age):
             down = self.cluster.down
             if down is not None and time.monotonic() - down > _PATIENCE:
                 for key in list(self._sent):
@@ -268,8 +269,7 @@ class Dask(Executor):
             return
         with suppress(Exception):
             sent.future.release()
-        if sent.began < self.cluster.looked:
-            self.cluster.freed(sent.address, sent.job.resources)
+        self.cluster.freed(sent.address, sent.future.key, sent.job.resources)
 
     # -- earlier runs ------------------------------------------------------------------------------
 
@@ -322,13 +322,10 @@ def _room(worker: Worker, here: list[_Sent], resources: tuple[str, ...]) -> floa
     """
     if worker.about is None or not worker.is_open:
         return 0.0
-    counted = [sent.job for sent in here if sent.future is not None]
-    uncounted = [sent.job for sent in here if sent.future is None]
+    more = [s.job for s in here if s.future is None or s.future.key not in worker.tasks]
     if not worker.offers:
-        return worker.threads - max(worker.tasks, len(counted)) - len(uncounted)
-    own = Counter(name for job in counted for name in job.resources)
-    more = Counter(name for job in uncounted for name in job.resources)
+        return worker.threads - len(worker.tasks) - len(more)
+    own = Counter(name for job in more for name in job.resources)
     return min(
-        worker.offers.get(name, 0.0) - max(worker.used.get(name, 0.0), own[name]) - more[name]
-        for name in resources
+        worker.offers.get(name, 0.0) - worker.used.get(name, 0.0) - own[name] for name in resources
     )
