@@ -242,6 +242,32 @@ def test_a_cluster_without_workers_says_so_and_waits(cluster, tmp_path, monkeypa
     assert "has had no worker for 1 s" in sentence
 
 
+def test_workers_that_offer_something_else_are_told_of_once(cluster, monkeypatch):
+    """The name of a resource is another one, and no worker has both of two."""
+    monkeypatch.setattr("calamint.run.execute.cluster._UNOFFERED", 1.0)
+    cluster.start_worker("HERE=1 hall=1")
+    cluster.start_worker("office=1")
+    cluster.wait_for_workers(2)
+    problem = ONE.changed(
+        tasks={"run": cm.Task("f", runs_on=["here", ["hall", "office"]])},
+        resources={"here": 1, "hall": 1, "office": 1},
+    )
+    study, said = quick(problem), []
+
+    def on(event):
+        if event.kind == "message":
+            said.append(event.message)
+            if len(said) == 2:
+                cluster.start_worker("here=1")
+
+    study.run(lambda params: 1.0, 2, executor=cm.Dask(cluster.address), on=on)
+    offered = "they offer 'HERE', 'hall', 'office': start one with --resources"
+    assert sorted(said) == [
+        f"No worker offers 'hall' with 'office'; {offered} \"hall=1 office=1\".",
+        f"No worker offers 'here'; {offered} \"here=1\".",
+    ]
+
+
 def test_a_worker_that_does_not_say_which_jobs_it_has_is_told_of_once(trio, monkeypatch):
     def collect(site):
         raise ValueError("out of order")

@@ -18,6 +18,8 @@ LOOK, AGAIN, ANSWER = 0.5, 2.0, 10.0
 JUST_NOW = 0.05
 # Seconds without any worker after which people are told: a queue does not say that workers fail.
 _ALONE = 120.0
+# Seconds after which people are told of resources that workers do not offer: others may come.
+_UNOFFERED = 20.0
 
 
 @final
@@ -95,6 +97,7 @@ class Cluster:
         self.messages: list[str] = []
         self._refused: set[str] = set()
         self._alone: float | None = None
+        self._unoffered: dict[str, float] = {}
         self.looked = -AGAIN
 
     def connect(self) -> None:
@@ -169,6 +172,28 @@ class Cluster:
             self.messages.append(
                 f"The Dask cluster has had no worker for {_ALONE:.0f} s: if they wait in a queue,"
                 " so does the run; if they failed, their logs say why."
+            )
+
+    def say_if_unoffered(self, resources: tuple[str, ...]) -> None:
+        """Once for resources of a job that no worker could ever take."""
+
+        def takes(worker: Worker, *names: str) -> bool:
+            return not worker.offers or all(worker.offers.get(name, 0.0) >= 1 for name in names)
+
+        workers = self.workers.values()
+        lacking = [name for name in resources if not any(takes(each, name) for each in workers)]
+        names = " with ".join(map(repr, lacking or resources))
+        if not workers or any(takes(worker, *resources) for worker in workers):
+            self._unoffered.pop(names, None)
+            return
+        now = time.monotonic()
+        if now - self._unoffered.setdefault(names, now) > _UNOFFERED:
+            self._unoffered[names] = float("inf")
+            offered = sorted({name for worker in workers for name in worker.offers})
+            words = " ".join(f"{name}=1" for name in resources)
+            self.messages.append(
+                f"No worker offers {names}; they offer {', '.join(map(repr, offered))}: start one"
+                f' with --resources "{words}".'
             )
 
     def _introduce(self) -> None:

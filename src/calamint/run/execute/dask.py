@@ -104,6 +104,7 @@ class Dask(Executor):
 
     def can_start(self, resources: tuple[str, ...]) -> bool:
         self._look(JUST_NOW)
+        self.cluster.say_if_unoffered(resources)
         return self._place(resources) is not None
 
     def _place(self, resources: tuple[str, ...]) -> str | None:
