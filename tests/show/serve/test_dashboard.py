@@ -164,6 +164,65 @@ def test_numbers_change_without_reload(live, look):
     assert study.summary().evaluations["train"] > 12
 
 
+def until_news(page, part, count=3):
+    """Waits until a part of a page was renewed some times."""
+    page.evaluate(
+        """([part, count]) => new Promise((done) => {
+            let seen = 0;
+            document.body.addEventListener("htmx:afterSwap", (event) => {
+                if (event.target.id === part && ++seen === count) setTimeout(done, 200);
+            });
+        })""",
+        [part, count],
+    )
+
+
+def test_what_was_scrolled_stays_where_it_is(live, look):
+    page = look(live[1], "/studies/1/jobs", viewport={"width": 390, "height": 800})
+    table = page.locator("#jobs .scroll")
+    table.evaluate("(each) => { each.scrollLeft = 150; }")
+    until_news(page, "jobs")
+    assert table.evaluate("(each) => each.scrollLeft") == 150
+
+
+def test_selected_text_stays_selected(live, look):
+    page = look(live[1], "/studies/1/jobs")
+    select = """() => getSelection().selectAllChildren(document.querySelector("#jobs .words"))"""
+    page.evaluate(select)
+    text = page.evaluate("getSelection().toString()")
+    assert "width = " in text
+    newest = page.locator("#jobs tbody th").first
+    before = newest.inner_text()
+    page.wait_for_timeout(3000)
+    assert page.evaluate("getSelection().toString()") == text
+    assert newest.inner_text() == before
+    page.evaluate("getSelection().removeAllRanges()")
+    until_news(page, "jobs", 1)
+    assert newest.inner_text() != before
+
+
+def test_a_figure_stays_zoomed_and_its_data_open(live, look):
+    page = look(live[1], "/studies/1")
+    figure = drawn(page, "progress")
+    figure.scroll_into_view_if_needed()
+    box = figure.locator(".nsewdrag").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.mouse.up()
+    figure.locator("summary").click()
+    said = "document.querySelector('#progress .figure').layout.xaxis.range"
+    zoomed = page.evaluate(said)
+    assert zoomed[0] > 0
+    until_news(page, "drawn-progress", 2)
+    assert page.evaluate(said) == pytest.approx(zoomed)
+    assert figure.locator("details").get_attribute("open") is not None
+    page.mouse.dblclick(box["x"] + 0.5 * box["width"], middle)
+    until_news(page, "drawn-progress", 1)
+    assert page.evaluate(said) != pytest.approx(zoomed, abs=0.5)
+
+
 def test_studies_are_listed_and_change(live, look):
     page = look(live[1])
     row = page.locator("tr", has=page.locator("#study-1"))

@@ -14,8 +14,27 @@
     modeBarButtonsToRemove: ["lasso2d", "select2d"],
   };
 
-  // What was chosen before, where a plot is drawn again.
+  // What was chosen and zoomed before, where a plot is drawn again.
   const kept = {};
+
+  const titles = (layout) => Object.keys(layout).filter((key) => key.includes("axis"))
+    .map((key) => layout[key].title && layout[key].title.text);
+
+  // Ranges of axes that a reader has set; those that were set back are forgotten.
+  function follow(place, zoom) {
+    let isReset = false;
+    place.on("plotly_doubleclick", () => { isReset = true; });
+    place.on("plotly_relayout", (changes) => {
+      Object.entries(changes).forEach(([key, value]) => {
+        const axis = key.split(".")[0];
+        if (!/^[xy]axis\d*$/.test(axis)) return;
+        if (isReset || key.endsWith(".autorange")) {
+          Object.keys(zoom).filter((each) => each.startsWith(`${axis}.`)).forEach((each) => delete zoom[each]);
+        } else if (key.includes(".range")) zoom[key] = value;
+      });
+      isReset = false;
+    });
+  }
 
   function setUp(section) {
     if (section.dataset.drawn) return;
@@ -24,14 +43,18 @@
     const place = section.querySelector(".figure");
     place.style.height = place.dataset.height + "px";
     const chosen = content.chosen;
-    const words = JSON.stringify(content.controls);
-    if (kept[section.id] && kept[section.id].words === words) chosen.splice(0, chosen.length, ...kept[section.id].chosen);
+    const words = JSON.stringify([content.controls, content.layouts.map(titles)]);
+    const before = kept[section.id] && kept[section.id].words === words ? kept[section.id] : {};
+    if (before.chosen) chosen.splice(0, chosen.length, ...before.chosen);
+    const zoom = { ...before.zoom };
+    kept[section.id] = { words, chosen: before.chosen, zoom };
     const draw = () => {
       const [traces, layout] = content.views[chosen.join(",")];
       // Plotly changes what it is given.
       const view = structuredClone({ data: traces.map((each) => content.traces[each]), layout: content.layouts[layout] });
       place.style.height = view.layout.height + "px";
       Plotly.react(place, view.data, { ...view.layout, template: theme() }, options);
+      if (Object.keys(zoom).length) Plotly.relayout(place, { ...zoom });
     };
     const refresh = [];
     content.controls.forEach((control, position) => {
@@ -60,7 +83,8 @@
       input.value = chosen[position];
       input.addEventListener("input", () => {
         chosen[position] = Number(input.value);
-        kept[section.id] = { words, chosen };
+        Object.keys(zoom).forEach((each) => delete zoom[each]);
+        kept[section.id].chosen = chosen;
         refresh.forEach((each) => each());
         draw();
       });
@@ -69,6 +93,7 @@
     refresh.forEach((each) => each());
     redraws.push({ section, draw });
     draw();
+    follow(place, zoom);
   }
 
   // Sections that a page has taken out are forgotten.

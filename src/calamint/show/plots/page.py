@@ -65,7 +65,7 @@ def plot_section(plot: "Plot", heading: bool = True) -> str:
         f" data-height={height}{width}></div></div>"
         f'<p class="caption">{plot.caption}</p>'
         f'<script type="application/json">{embedded(content)}</script>'
-        f"{table(plot.data())}</section>"
+        f"{table(plot.data(), plot.name)}</section>"
     )
 
 
@@ -119,8 +119,8 @@ def embedded(content: object) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def table(rows: Sequence[Mapping[str, Any]], title: str = "Data") -> str:
-    """A table that can be opened; users' words are escaped."""
+def table(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """The data of a plot, which can be opened; users' words are escaped."""
     if not rows:
         return ""
     columns = list(dict.fromkeys(key for row in rows[:_MOST_ROWS] for key in row))
@@ -135,7 +135,7 @@ def table(rows: Sequence[Mapping[str, Any]], title: str = "Data") -> str:
         else ""
     )
     return (
-        f"<details><summary>{escape(title)}</summary>{more}"
+        f'<details id="{escape(name)}-data"><summary>Data</summary>{more}'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div></details>"
     )

@@ -48,20 +48,50 @@
   new MutationObserver(reach).observe(document.body, { childList: true, subtree: true });
   reach();
 
-  // What a reader has opened stays open.
-  let open = [];
+  // What a reader has opened stays open, and what was scrolled stays where it is.
+  const kept = new Map();
+  const scrolled = (root) => [...root.querySelectorAll(".scroll")];
+  // News waits while a reader selects text, or presses a button or a mark.
+  let missed = false;
+  function isInUse(target) {
+    const selection = getSelection();
+    const selected = !selection.isCollapsed && selection.containsNode(target, true);
+    return selected || target.querySelector(":active") !== null;
+  }
+  function catchUp() {
+    if (!missed || !getSelection().isCollapsed) return;
+    missed = false;
+    announce("changed");
+  }
+  document.addEventListener("selectionchange", catchUp);
+  document.addEventListener("pointerup", catchUp);
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    open = [...event.detail.target.querySelectorAll("details[id]")].map((each) => [each.id, each.open]);
-    if (event.detail.xhr.status >= 400) say("The server answers with an error: numbers may be old");
+    const { target, requestConfig, xhr } = event.detail;
+    const cause = requestConfig.triggeringEvent && requestConfig.triggeringEvent.type;
+    if ((cause === "changed" || cause === "drawn") && isInUse(target)) {
+      event.detail.shouldSwap = false;
+      missed = true;
+    }
+    kept.set(target.id, {
+      open: [...target.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
+      scrolls: scrolled(target).map((each) => [each.scrollLeft, each.scrollTop]),
+    });
+    if (xhr.status >= 400) say("The server answers with an error: numbers may be old");
     else if (said.textContent.startsWith("The server")) say("");
   });
-  document.body.addEventListener("htmx:load", (event) => {
-    open.forEach(([id, wasOpen]) => {
+  document.body.addEventListener("htmx:afterSwap", (event) => {
+    const before = kept.get(event.target.id);
+    if (!before) return;
+    kept.delete(event.target.id);
+    before.open.forEach(([id, wasOpen]) => {
       const found = document.getElementById(id);
       if (found) found.open = wasOpen;
     });
-    open = [];
-    if (window.drawPlots) drawPlots(event.detail.elt);
+    if (window.drawPlots) drawPlots(event.target);
+    const now = scrolled(event.target);
+    if (now.length === before.scrolls.length) {
+      now.forEach((each, index) => { [each.scrollLeft, each.scrollTop] = before.scrolls[index]; });
+    }
   });
   document.body.addEventListener("input", (event) => {
     const output = event.target.parentElement.querySelector("output");
