@@ -54,10 +54,14 @@ def report(tmp_path_factory):
 
 def test_a_report_says_it_in_words(report):
     page = Page(report.read_text())
-    best = decoupled().recommend()
-    assert f"expected to have f = {best.objective:.6g}" in page.text
-    assert f"probability of {best.probability:.3g}" in page.text
-    assert ("It is confirmed" in page.text) == best.confirmed
+    best, seen = decoupled().recommend(), decoupled().recommend(kind="observed")
+    used, other = (
+        ", ".join(f"{name} = {value:.6g}" for name, value in each.params.items())
+        for each in (seen, best)
+    )
+    met = "every function was measured there and every limit was met"
+    assert f"Use {used}: {met}; f = {seen.objective:.6g}." in page.text
+    assert f"By the model, {other} is no better than can be told from the data." in page.text
     assert "Minimise f over" in page.text
     counted = decoupled().summary().evaluations
     assert f"evaluations by price {counted['price']}" in page.text
@@ -162,6 +166,33 @@ def test_limits_that_were_met_by_chance_are_said_to_be(tmp_path):
     page = Page(study.report(tmp_path / "a.html").read_text())
     assert "the model takes that for chance" in page.text
     assert "The best confirmed input" not in page.text
+
+
+def noisy(study, far):
+    """Confirmed at 0.3; what is better is expected where only the objective was measured."""
+    for x in (0.0, 0.3, 0.3, 0.6, 1.0):
+        study.add({"x": x}, {"f": (x, 0.2), "g": x})
+    for x in (0.24, 0.25, 0.26):
+        study.add({"x": x}, {"f": (x - far, 0.2 if far == 0 else 0.001)})
+    return study
+
+
+@pytest.mark.parametrize("far", [0.0, 2.0])
+def test_a_confirmed_input_is_recommended_unless_another_is_known_to_be_better(far, tmp_path):
+    stated = cm.Problem({"x": cm.Real(0, 1)}, minimize="f", constraints=["g >= 0.2"])
+    study = noisy(cm.Study(stated, seed=0, model=cm.Model(hyperparameters="map")), far)
+    best = study.recommend()
+    assert not best.confirmed
+    page = Page(study.report(tmp_path / "a.html").read_text()).text
+    is_as_good = far == 0
+    used = "Use x = 0.3: every function was measured there and every limit was met; f = "
+    assert (used in page) == is_as_good
+    assert ("is no better than can be told from the data." in page) == is_as_good
+    assert ("Confirm the recommendation" in page) != is_as_good
+    assert ("It is not confirmed" in page) != is_as_good
+    assert (f"expected to have f = {best.objective:.6g}" in page) != is_as_good
+    assert (f"probability of {best.probability:.3g}" in page) != is_as_good
+    assert ("The best confirmed input is x = 0.3" in page) != is_as_good
 
 
 def test_a_limit_binds_at_any_scale(tmp_path):

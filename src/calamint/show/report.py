@@ -103,34 +103,70 @@ def _with_code(sentence: str) -> str:
 def _found(source: Source) -> str:
     if source.history_is_empty:
         return "<p>Nothing has been measured yet.</p>"
-    best = source.recommendation
-    prediction = source.query.predict(best.params)
+    best, instead = source.recommendation, _confirmed_instead(source)
+    shown = best if instead is None else instead
+    prediction = source.query.predict(shown.params)
     rows = {
         name: str(function)
         for name, function in prediction.functions.items()
         if name != source.problem.objective.name
     }
-    seen = "" if best.confirmed else _best_confirmed(source)
-    inputs = _facts({name: short(value) for name, value in best.params.items()})
+    if instead is None:
+        words = f"<p>{escape(_verdict(source, best))}</p>"
+        words += "" if best.confirmed else _best_confirmed(source)
+    else:
+        words = f"<p>{escape(_use(source, best, instead))}</p>"
+    inputs = _facts({name: short(value) for name, value in shown.params.items()})
     parts = [f"<div><h3>Recommended input</h3>{inputs}</div>"]
     if rows:
         heading = "What is expected of the other functions there"
         parts.append(f"<div><h3>{heading}</h3>{_facts(rows)}</div>")
-    return (
-        f'<div class="answer"><p>{escape(_verdict(source, best))}</p>{seen}</div>'
-        f'<div class="beside">{"".join(parts)}</div>'
-    )
+    return f'<div class="answer">{words}</div><div class="beside">{"".join(parts)}</div>'
+
+
+def _observed(source: Source) -> Recommendation | None:
+    """The best input that was seen to work, if there is one."""
+    if not any(each.confirmed(source.problem) for each in source.measured):
+        return None
+    best = source.query.recommend(source.optimizer.settings.delta, "observed")
+    return best if best.confirmed else None
+
+
+def _confirmed_instead(source: Source) -> Recommendation | None:
+    """The best confirmed input, if the recommended one cannot be told to be better."""
+    best = source.recommendation
+    observed = None if best.confirmed or best.interval is None else _observed(source)
+    if observed is None:
+        return None
+    sign = source.problem.objective.sign
+    worst = max(sign * end for end in best.interval or ())
+    return observed if sign * observed.objective <= worst else None
+
+
+def _use(source: Source, best: Recommendation, instead: Recommendation) -> str:
+    """What to use, as it was measured, and what the model makes of another input."""
+    met = " and every limit was met" if source.problem.constraints else ""
+    used, other = _inputs(instead), _inputs(best)
+    value = f"{source.problem.objective.name} = {short(instead.objective)}"
+    sentence = f"Use {used}: every function was measured there{met}; {value}."
+    if other != used:
+        sentence += f" By the model, {other} is no better than can be told from the data."
+    return sentence
+
+
+def _inputs(answer: Recommendation) -> str:
+    return ", ".join(f"{name} = {short(value)}" for name, value in answer.params.items())
 
 
 def _best_confirmed(source: Source) -> str:
-    """The best input that was seen to work, if there is one."""
+    """The best input that was seen to work, in words."""
     if not any(each.confirmed(source.problem) for each in source.measured):
         return "<p>No input is confirmed yet.</p>"
-    best = source.query.recommend(source.optimizer.settings.delta, "observed")
-    inputs = ", ".join(f"{name} = {short(value)}" for name, value in best.params.items())
-    name = source.problem.objective.name
-    sentence = f"The best confirmed input is {inputs}, with {name} = {short(best.objective)}."
-    return f"<p>{escape(sentence)}</p>" if best.confirmed else ""
+    best = _observed(source)
+    if best is None:
+        return ""
+    value = f"{source.problem.objective.name} = {short(best.objective)}"
+    return f"<p>{escape(f'The best confirmed input is {_inputs(best)}, with {value}.')}</p>"
 
 
 def _verdict(source: Source, best: Recommendation) -> str:
@@ -261,7 +297,7 @@ def next_steps(source: Source) -> list[str]:
     if source.history_is_empty:
         return [*steps, "Ask for jobs, run them, and tell their results."]
     best = source.recommendation
-    if not best.confirmed:
+    if not best.confirmed and _confirmed_instead(source) is None:
         steps.append(
             "Confirm the recommendation before you rely on it: `study.ask(confirm=True)`, or a run"
             " with `confirm=1`, measures there what was not measured yet."
