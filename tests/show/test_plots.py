@@ -272,6 +272,9 @@ def test_parallel_coordinates_have_a_line_for_each_input():
 def test_decisions_have_the_bits_of_the_jobs_and_what_they_competed_with():
     study = decoupled()
     plot = study.plots.decisions()
+    assert plot.title == "Expected bits by job"
+    assert plot.caption.startswith("Expected information about the constrained optimum, by job;")
+    assert all(min(trace.y) >= 0 for trace in plot.figure.data)
     rows = plot.data()
     jobs = {job.number: job for job in study.jobs}
     for row in rows:

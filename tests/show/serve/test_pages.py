@@ -1,9 +1,12 @@
 """The pages, as a browser gets them, and what their forms do."""
 
+import contextlib
 import html
+import json
 import os
 import re
 import signal
+import sqlite3
 import time
 from urllib.parse import quote, urlencode
 
@@ -139,6 +142,42 @@ def test_the_sliders_of_beliefs_take_anything(study, server):
     for place in ("²", "9" * 5000, "-1", "1e9", "nan", ""):
         query = urlencode({"x": "x", "y": "", "at.1": place})
         assert ask(server, "GET", f"/studies/1/beliefs?{query}")[0] == 200, place
+def with_values(folder, number, **columns):
+    """A job as if it had been decided otherwise."""
+    with contextlib.closing(sqlite3.connect(folder / "a.db")) as connection, connection:
+        for name, value in columns.items():
+            said = json.dumps(value) if isinstance(value, dict) else value
+            connection.execute(f"UPDATE jobs SET {name} = ? WHERE number = ?", (said, number))
+
+
+@pytest.mark.parametrize(
+    ("bits", "said"), [(0.5, "0.5"), (0.0004, "< 0.0005"), (-1e-6, "0")], ids=str
+)
+def test_bits_that_are_too_few_to_tell_have_no_bars(bits, said, study, server, tmp_path):
+    study.ask()
+    with_values(tmp_path, 0, bits={"f": bits, "c": -1e-9}, scores={"price": bits, "weigh": -1e-6})
+    page = ask(server, "GET", job_path(0))[1]
+    text = text_of(page)
+    assert f"expected to yield {said} bits" in text
+    assert f"price (this job) {said}" in text or f"weigh 0 price (this job) {said}" in text
+    assert ('class="share"' in page) == (bits == 0.5)
+    assert ("Little was left to learn: no other input offered more." in text) == (bits < 0.5)
+    assert "-1e" not in text
+    listed = text_of(ask(server, "GET", "/studies/1/decisions")[1])
+    assert f"initial {said} " in listed
+    assert "weigh 0 " in listed
+
+
+def test_decisions_are_listed_with_what_decided_first(study, server):
+    study.ask()
+    page = ask(server, "GET", "/studies/1/decisions")[1]
+    columns = re.findall(r'<th scope="col"([^>]*)>([^<]*)', page)
+    assert [name for _, name in columns] == [
+        *("Job", "Task", "Chosen by", "Bits", "Cost", "Next best", "Decided in"),
+        *("from f", "from c"),
+    ]
+    right = [name for how, name in columns if "number" in how]
+    assert right == ["Bits", "Cost", "Decided in", "from f", "from c"]
 
 
 def test_results_are_told_by_hand(study, server):

@@ -34,7 +34,7 @@ def decisions(source: Source) -> Plot:
     """The bits that every job was expected to yield, by task, and what the tasks that competed with
     it offered for their cost."""
     source.needs_study("decisions")
-    graph, title = plotly(), "Decisions"
+    graph, title = plotly(), "Expected bits by job"
     tasks = list(dict.fromkeys([*source.problem.tasks, *(job.task for job in source.jobs)]))
     rows = [
         {
@@ -68,7 +68,7 @@ def decisions(source: Source) -> Plot:
                 made.add_trace(
                     graph.Scatter(
                         x=[job.number for job in own],
-                        y=[sum(job.bits.values()) for job in own],
+                        y=[max(0.0, sum(job.bits.values())) for job in own],
                         mode="markers",
                         marker={
                             "color": color,
@@ -88,7 +88,7 @@ def decisions(source: Source) -> Plot:
             made.add_trace(
                 graph.Scatter(
                     x=[number for number, _ in offers],
-                    y=[score for _, score in offers],
+                    y=[max(0.0, score) for _, score in offers],
                     mode="lines",
                     line={"color": color, "width": 1.5, "dash": DASHES[index % len(DASHES)]},
                     name=f"{label(task)}, offered",
@@ -102,8 +102,7 @@ def decisions(source: Source) -> Plot:
         made.update_yaxes(title_text="bits per cost", rangemode="tozero", row=2, col=1)
     made.update_xaxes(title_text="job", row=1 + competing, col=1)
     caption = (
-        "Above, the information about the constrained optimum that each job was expected to yield;"
-        " open marks were decided by partial updates."
+        "Expected information about the constrained optimum, by job; open marks: partial updates."
         + (
             " Below, what each task offered for its cost: the highest was chosen."
             if competing

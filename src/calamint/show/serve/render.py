@@ -58,8 +58,10 @@ def _hash(name: str) -> str:
 
 
 def _bits(value: float) -> str:
-    """As sampling knows them: less than that is nothing."""
-    return f"{value:.3g}" if abs(value) >= _LEAST_BITS else "0"
+    """As far as sampling knows them: it may find less than nothing."""
+    if value >= _LEAST_BITS:
+        return f"{value:.3g}"
+    return f"< {_LEAST_BITS:.1g}" if value > 0 else "0"
 
 
 def _owner(text: str) -> str:
@@ -93,6 +95,7 @@ _ENVIRONMENT.filters |= {
     "when": _when,
 }
 _ENVIRONMENT.globals |= {"address_of": address_of, "now": time.time, "query": _query}
+_ENVIRONMENT.globals["least_bits"] = _LEAST_BITS
 
 
 def render(request: Request, visitor: Visitor | None, template: str, **context: Any) -> str:
