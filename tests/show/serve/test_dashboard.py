@@ -187,7 +187,7 @@ def test_what_was_scrolled_stays_where_it_is(live, look):
 
 def test_selected_text_stays_selected(live, look):
     page = look(live[1], "/studies/1/jobs")
-    select = """() => getSelection().selectAllChildren(document.querySelector("#jobs .words"))"""
+    select = """() => getSelection().selectAllChildren(document.querySelector("#jobs td.line"))"""
     page.evaluate(select)
     text = page.evaluate("getSelection().toString()")
     assert "width = " in text

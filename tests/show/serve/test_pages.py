@@ -119,7 +119,11 @@ def test_jobs_are_filtered_sorted_and_paged(study, server):
         return [int(each) for each in re.findall(r'id="job-(\d+)"', page)], page
 
     assert numbers("")[0] == list(range(60, 10, -1))
-    assert numbers("?page=2")[0] == list(range(10, -1, -1))
+    found, page = numbers("?page=2")
+    assert found == list(range(10, -1, -1))
+    assert 'id="first"' in page
+    assert "-below" not in page  # the rows end before that of a full page
+    assert numbers("")[1].count('rel="next"') == 2
     assert numbers("?state=running")[0] == [60]
     priced = [job.number for job in study.jobs if job.task == "price" and job.state == "done"]
     assert numbers("?task=price&order=f&state=done")[0] == priced[:50]
@@ -148,6 +152,29 @@ def with_values(folder, number, **columns):
         for name, value in columns.items():
             said = json.dumps(value) if isinstance(value, dict) else value
             connection.execute(f"UPDATE jobs SET {name} = ? WHERE number = ?", (said, number))
+
+
+def test_jobs_are_listed_with_what_was_tried_first(tmp_path):
+    """Then results, in words where they are; costs only if they differ from one."""
+    problem = cm.Problem(
+        {"x": cm.Real(0, 1)}, minimize="f", constraints=[cm.Constraint("fits", binary=True)]
+    )
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}")
+    for fits in (True, False):
+        study.tell(study.ask(), {"f": 1.0, "fits": fits})
+    study.fail(study.ask(), "the solver diverged " * 9)
+    with serving(study.database) as server:
+        page = ask(server, "GET", "/studies/1/jobs")[1]
+        columns = re.findall(r'<th scope="col"[^>]*><a[^>]*>(\w+)|<th scope="col">(input)', page)
+        columns = ["".join(each) for each in columns]
+        assert columns == ["job", "task", "state", "input", "f", "fits", "created", "took"]
+        rows = [text_of(row) for row in re.findall("<tr>.*?</tr>", page, re.DOTALL)[1:]]
+        assert re.match(r"job 2 evaluate failed crashed: the solver .{60,75}… x = ", rows[0])
+        assert " 1 fail " in rows[1]
+        assert " 1 pass " in rows[2]
+        assert "fits pass" in text_of(ask(server, "GET", job_path(0))[1])
+        with_values(tmp_path, 0, predicted_cost=2.5)
+        assert "expected cost" in text_of(ask(server, "GET", "/studies/1/jobs")[1])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from calamint.decide import short
-from calamint.run import EventRecord
+from calamint.problem import Problem
+from calamint.run import EventRecord, StudyRecord
 from calamint.show.serve.access import Visitor
 from calamint.show.serve.calls import Call, state_of
 from calamint.show.serve.static import address_of
@@ -120,10 +121,16 @@ def page_of(
         study=call.record,
         base=f"/studies/{call.study}",
         may_manage=call.visitor.may("manage"),
+        binary=binary_functions(call.record),
         done=request.query_params.get("done", "")[:_LONGEST],
         **context,
     )
     return HTMLResponse(html, status)
+
+
+def binary_functions(record: StudyRecord) -> set[str]:
+    """Functions that pass or fail."""
+    return {each.name for each in Problem.from_content(record.problem).constraints if each.binary}
 
 
 def safe(html: str) -> Markup:
