@@ -185,6 +185,23 @@ def test_what_was_scrolled_stays_where_it_is(live, look):
     assert table.evaluate("(each) => each.scrollLeft") == 150
 
 
+def test_names_have_room_on_phones(tmp_path, look):
+    """The way back beside the study's name; long names of parameters do not hide their values."""
+    problem = cm.Problem({"n" * 60: cm.Real(0, 1), "x": cm.Real(0, 1)}, minimize="f")
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}")
+    study.ask()
+    with serving(study.database) as server:
+        page = look(server, "/studies/1/jobs/0", viewport={"width": 390, "height": 800})
+        back, name = (page.locator(f".where {each}").bounding_box() for each in ("a", "b"))
+        assert back["y"] == pytest.approx(name["y"], abs=2)
+        facts = page.locator("table.facts").first
+        assert facts.evaluate("(each) => each.parentElement.scrollWidth <= innerWidth - 30")
+        shade = "(each) => getComputedStyle(each).backgroundAttachment"
+        assert page.locator("div.scroll").first.evaluate(shade) == "local, local, scroll, scroll"
+        page.locator(".where a").click()
+        page.wait_for_url(f"{server}/")
+
+
 def test_selected_text_stays_selected(live, look):
     page = look(live[1], "/studies/1/jobs")
     select = """() => getSelection().selectAllChildren(document.querySelector("#jobs td.line"))"""

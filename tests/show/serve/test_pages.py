@@ -68,6 +68,19 @@ def test_every_page_of_an_empty_study(server):
     assert "No jobs" in text_of(ask(server, "GET", "/studies/1/jobs")[1])
 
 
+def test_tables_of_events_have_no_empty_columns(study, server):
+    def columns():
+        page = ask(server, "GET", "/studies/1/changes?everything=true")[1]
+        return re.findall(r'<th scope="col">(\w+)', page)
+
+    job = study.ask(task="price")
+    assert columns() == ["When", "Job", "What"]
+    study.fail(job, "the solver diverged")
+    assert columns() == ["When", "Job", "What", "Why"]
+    study.pause(task="price", reason="tea")
+    assert columns() == ["When", "Job", "What", "By", "Why"]
+
+
 def test_a_storage_without_studies(tmp_path):
     with serving(Database(f"sqlite:///{tmp_path / 'a.db'}")) as server:
         assert "has no studies yet" in text_of(ask(server, "GET", "/")[1])
@@ -246,7 +259,7 @@ def test_corrections_by_hand(study, server):
     done(send(server, job_path(0, "/restore")))
     assert study.history[0].values == {name: 0.1}
     page = text_of(ask(server, "GET", "/studies/1/changes")[1])
-    for words in ("amended job 0 local a typo", "withdrawn job 0 local contaminated", "restored"):
+    for words in ("job 0 amended local a typo", "job 0 withdrawn local contaminated", "restored"):
         assert words in page
 
 
