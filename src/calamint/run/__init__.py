@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         study_record,
         study_records,
         study_sequence,
+        told_values,
     )
     from calamint.run.studies import names
     from calamint.run.study import Study
@@ -135,6 +136,7 @@ __all__ = [
     "study_sequence",
     "summarise",
     "to_json",
+    "told_values",
     "write_csv",
 ]
 
@@ -193,6 +195,7 @@ __getattr__, __dir__ = lazy_exports(
             "study_record",
             "study_records",
             "study_sequence",
+            "told_values",
         ),
         "studies": ("names",),
         "study": ("Study",),

@@ -19,6 +19,7 @@ from calamint.run.store.listing import (
     study_record,
     study_records,
     study_sequence,
+    told_values,
 )
 from calamint.run.store.liveness import LeaseClock, boot_seconds, is_dead, owner
 from calamint.run.store.problem_changes import (
@@ -99,5 +100,6 @@ __all__ = [
     "study_record",
     "study_records",
     "study_sequence",
+    "told_values",
     "write_problem",
 ]

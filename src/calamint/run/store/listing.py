@@ -80,6 +80,11 @@ class StudyRecord:
     revision: int
 
 
+# A value with its standard error.
+_Value = tuple[float, float | None]
+ToldValues = dict[int, dict[str, tuple[_Value | None, _Value]]]
+
+
 @retried
 def job_page(
     database: Database, study: int, functions: Sequence[str], query: JobsQuery
@@ -194,6 +199,40 @@ def count_events(database: Database, study: int, kinds: Sequence[str]) -> int:
     query = select(func.count()).where(_EVENTS.study_id == study, _EVENTS.kind.in_(kinds))
     with database.read() as connection:
         return int(connection.execute(query).scalar_one())
+
+
+@retried
+def told_values(database: Database, study: int, events: Sequence[EventRecord]) -> ToldValues:
+    """By event and function, the value that counted before, if there was one, and the new one."""
+    numbers = {each.job for each in events if each.kind in ("told", "amended", "completed")}
+    measured = schema.measurements.c
+    told = (
+        select(_JOBS.number, measured.sequence, measured.function, measured.value, measured.sem)
+        .join(schema.jobs, _JOBS.id == measured.job_id)
+        .where(_JOBS.study_id == study, _JOBS.number.in_(numbers))
+        .order_by(measured.sequence)
+    )
+    back = select(_EVENTS.job, _EVENTS.sequence).where(
+        _EVENTS.study_id == study, _EVENTS.kind == "restored", _EVENTS.job.in_(numbers)
+    )
+    with database.read() as connection:
+        rows = connection.execute(told).all()
+        restored = [(row.job, row.sequence) for row in connection.execute(back)]
+    first = {row.number: row.sequence for row in reversed(rows)}
+    known: dict[tuple[int, str], list[Any]] = {}
+    found: ToldValues = {}
+    for row in rows:
+        earlier = known.setdefault((row.number, row.function), [])
+        before = earlier[-1] if earlier else None
+        if before is not None and any(
+            job == row.number and before.sequence < sequence < row.sequence
+            for job, sequence in restored
+        ):
+            before = earlier[0] if earlier[0].sequence == first[row.number] else None
+        was = None if before is None else (before.value, before.sem)
+        found.setdefault(row.sequence, {})[row.function] = (was, (row.value, row.sem))
+        earlier.append(row)
+    return found
 
 
 @retried
