@@ -258,8 +258,14 @@ def test_corrections_by_hand(study, server):
     assert study.history == []
     done(send(server, job_path(0, "/restore")))
     assert study.history[0].values == {name: 0.1}
+    done(send(server, job_path(0, "/amend"), **{"value.0": "8 ± 0.5", "sure": "yes"}))
     page = text_of(ask(server, "GET", "/studies/1/changes")[1])
-    for words in ("job 0 amended local a typo", "job 0 withdrawn local contaminated", "restored"):
+    assert f"amended: {name}: 0.1 → 8 ± 0.5" in page  # what counted then
+    assert "amended: measured at x = 0.25" in page
+    history = text_of(ask(server, "GET", job_path(0))[1])
+    assert re.search(rf"result reported after [\w. ]+: {name} = 0.1 ", history)
+    amended = f"job 0 amended: {name}: 0.1 → 7 local a typo"
+    for words in (amended, "job 0 withdrawn local contaminated", "restored"):
         assert words in page
 
 

@@ -24,7 +24,7 @@ from calamint.show.serve.actions import actions_for
 from calamint.show.serve.api import functions_of
 from calamint.show.serve.calls import Call, JobNumber, Reading
 from calamint.show.serve.pages import PAGE_SIZE, STUDY, PageNumber, pages_of
-from calamint.show.serve.render import event_row, page_of
+from calamint.show.serve.render import event_rows, page_of
 
 router = APIRouter(include_in_schema=False)
 # Characters of what a job printed: the last ones.
@@ -94,7 +94,7 @@ def job(call: Reading, request: Request, number: JobNumber) -> HTMLResponse:
         runners_up=_ranked(found),
         bits=sorted(found.bits.items(), key=lambda pair: -pair[1]),
         attempts=[(each, _outputs(call, number, each.number)) for each in attempts],
-        events=[event_row(each) for each in events],
+        events=event_rows(call, events),
         actions=actions_for(found, measures, any(each.kind in CORRECTIONS for each in events)),
     )
 

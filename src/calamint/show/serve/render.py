@@ -1,7 +1,7 @@
 """Pages from templates, in which users' words are always escaped."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 
 from calamint.decide import short
 from calamint.problem import Problem
-from calamint.run import EventRecord, StudyRecord
+from calamint.run import EventRecord, StudyRecord, told_values
 from calamint.show.serve.access import Visitor
 from calamint.show.serve.calls import Call, state_of
 from calamint.show.serve.static import address_of
@@ -148,10 +148,10 @@ BY_PEOPLE = (
 _WORDS = {
     "asked": "started",
     "started": "started again",
-    "told": "told",
+    "told": "result reported",
     "closed": "told too late, and not used",
     "failed": "failed",
-    "returned": "is to be tried again",
+    "returned": "will be tried again",
     "held": "held",
     "released": "released",
     "enqueued": "enqueued",
@@ -168,8 +168,33 @@ _WORDS = {
 }
 
 
-def event_row(event: EventRecord) -> dict[str, Any]:
+def event_rows(call: Call, events: Sequence[EventRecord]) -> list[dict[str, Any]]:
     """What happened, who caused it, and why, in words."""
+    told = told_values(call.hub.database, call.study, events)
+    binary = binary_functions(call.record)
+    return [_event_row(each, told.get(each.sequence, {}), binary) for each in events]
+
+
+def _changed_values(told: Mapping[str, Any], binary: Collection[str]) -> list[str]:
+    """Values that an event told, and those that counted before."""
+
+    def words(name: str, value: float, sem: float | None) -> str:
+        if name in binary:
+            return "pass" if value else "fail"
+        return short(value) if sem is None else f"{short(value)} ± {short(sem)}"
+
+    said = []
+    for name, (before, now) in told.items():
+        if before is None:
+            said.append(f"{name} = {words(name, *now)}")
+        elif before != now:
+            said.append(f"{name}: {words(name, *before)} → {words(name, *now)}")
+    return said
+
+
+def _event_row(
+    event: EventRecord, told: Mapping[str, Any], binary: Collection[str]
+) -> dict[str, Any]:
     detail = event.detail
     said: Mapping[str, Any] = detail if isinstance(detail, Mapping) else {}
     what = _WORDS.get(event.kind, event.kind)
@@ -180,10 +205,11 @@ def event_row(event: EventRecord) -> dict[str, Any]:
         what = f"{said.get('kind', '')} {said.get('name', '')} {what}"
     elif event.kind in ("asked", "started") and isinstance(detail, Sequence):
         more = f"on {', '.join(map(str, detail))}" if detail else ""
-    elif said.get("params"):
-        more = f"measured at {_pairs(said['params'])}"
-    elif event.kind == "told":
-        more = f"after {_duration(said.get('seconds'))}"
+    else:
+        params = [f"measured at {_pairs(said['params'])}"] if said.get("params") else []
+        more = ", ".join([*_changed_values(told, binary), *params])
+    if event.kind == "told" and said.get("seconds") is not None:
+        what += f" after {_duration(said['seconds'])}"
     reason = said.get("reason") or (detail if isinstance(detail, str) else "")
     return {
         "sequence": event.sequence,
