@@ -317,7 +317,12 @@ def test_inputs_are_enqueued_and_resources_paused_by_hand(study, server):
     done(send(server, "/studies/1/pause/task?name=price"))
     assert study.paused == {"task": ["price"], "resource": ["hall"]}
     assert text_of(ask(server, "GET", "/studies/1/resources")[1]).count("paused") == 2
+    page = ask(server, "GET", "/studies/1")[1]
+    assert re.search(r"Task price is paused \(local, [-\d: ]+\)\. Resume price ", text_of(page))
+    assert "Resource hall is paused: a party (local, " in text_of(page)
+    assert '/resume/task?name=price"' in page
     done(send(server, "/studies/1/resume/resource?name=hall"))
+    assert "Resource hall is paused" not in text_of(ask(server, "GET", "/studies/1")[1])
     assert study.paused == {"task": ["price"], "resource": []}
     assert ask(server, "GET", "/studies/1/pause/resource?name=gone")[0] == 404
 

@@ -35,7 +35,7 @@ from calamint.show.serve.api import functions_of
 from calamint.show.serve.bodies import Body, Name, Params
 from calamint.show.serve.calls import Call, Reading, state_of, visitor
 from calamint.show.serve.drawing import Wanted
-from calamint.show.serve.render import BY_PEOPLE, event_rows, page_of, render, safe
+from calamint.show.serve.render import BY_PEOPLE, event_rows, page_of, pauses, render, safe
 
 router = APIRouter(include_in_schema=False)
 STUDY = "/studies/{study}"
@@ -90,6 +90,7 @@ def overview(call: Reading, request: Request) -> HTMLResponse:
         tasks=tasks,
         problem=problem.describe(),
         resources=resource_rows(call, problem),
+        pauses=pauses(call),
         events=event_rows(call, event_page(database, call.study, 0, 8, (), True)),
         drawings=drawings(call, "recommendation", "progress", "limits", "trade_off"),
     )

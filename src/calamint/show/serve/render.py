@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 
 from calamint.decide import short
 from calamint.problem import Problem
-from calamint.run import EventRecord, StudyRecord, told_values
+from calamint.run import EventRecord, StudyRecord, event_page, told_values
 from calamint.show.serve.access import Visitor
 from calamint.show.serve.calls import Call, state_of
 from calamint.show.serve.static import address_of
@@ -24,6 +24,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 # Users' words in a cell.
 _LONGEST = 200
 _LEAST_BITS = 5e-4
+_MOST_PAUSES = 1000
 
 
 def _when(moment: float | None) -> str:
@@ -173,6 +174,21 @@ def event_rows(call: Call, events: Sequence[EventRecord]) -> list[dict[str, Any]
     told = told_values(call.hub.database, call.study, events)
     binary = binary_functions(call.record)
     return [_event_row(each, told.get(each.sequence, {}), binary) for each in events]
+
+
+def pauses(call: Call) -> list[dict[str, Any]]:
+    """Tasks and resources that are paused: since when, by whom, and why."""
+    events = event_page(call.hub.database, call.study, 0, _MOST_PAUSES, ("paused", "resumed"), True)
+    last = {(each.detail["kind"], each.detail["name"]): each for each in reversed(events)}
+    return [
+        {
+            **each.detail,
+            "by": each.caller or each.detail.get("by"),
+            "time": each.time,
+        }
+        for each in last.values()
+        if each.kind == "paused"
+    ]
 
 
 def _changed_values(told: Mapping[str, Any], binary: Collection[str]) -> list[str]:
