@@ -342,15 +342,16 @@ def test_a_result_is_told_and_amended_by_hand(tmp_path, look):
         page.get_by_role("button", name="Tell").click()
         assert "has a comma" in page.get_by_role("alert").inner_text()
         assert page.get_by_label("f", exact=True).input_value() == "0,5"
+        assert page.evaluate("document.activeElement.id") == "value.0"
         page.get_by_label("f", exact=True).fill("0.5")
         page.get_by_role("button", name="Tell").click()
-        page.get_by_role("status").filter(has_text="Job 0 is told.").wait_for()
+        page.get_by_role("status").filter(has_text="The results of job 0 were recorded.").wait_for()
         assert study.history[0].values == {"f": 0.5}
         page.get_by_role("link", name="Amend").click()
         page.get_by_label("f", exact=True).fill("0.25 ± 0.01")
-        page.get_by_label("Why").fill("a typo")
+        page.get_by_label("Reason").fill("a typo")
         page.get_by_role("button", name="Amend").click()
-        page.get_by_role("status").filter(has_text="Job 0 is amended.").wait_for()
+        page.get_by_role("status").filter(has_text="Job 0 was amended.").wait_for()
         assert study.history[0].values == {"f": 0.25}
         page.get_by_role("link", name="Changes").click()
         page.wait_for_url(re.compile("/changes"))
@@ -370,7 +371,7 @@ def test_a_held_job_is_released(tmp_path, look):
         page.get_by_role("link", name="job 0").click()
         page.get_by_role("link", name="Release").click()
         page.get_by_role("button", name="Release").click()
-        page.get_by_role("status").filter(has_text="Job 0 is released.").wait_for()
+        page.get_by_role("status").filter(has_text="Job 0 was released.").wait_for()
         assert study.jobs[0].state == "waiting"
 
 

@@ -223,16 +223,96 @@ def test_decisions_are_listed_with_what_decided_first(study, server):
 def test_results_are_told_by_hand(study, server):
     job = study.ask(task="price")
     page = ask(server, "GET", job_path(0, "/tell"))[1]
-    assert "What was measured becomes part of the study" in text_of(page)
+    text = text_of(page)
+    assert "Report results of job 0" in text
+    assert re.search("Results f .* Input, if it was not as asked x .* Seconds", text)
     status, page = send(server, job_path(0, "/tell"), **{"value.0": "much"})
-    assert (status, "values['f'] is 'much'" in text_of(page)) == (422, True), text_of(page)
+    said = "f: 'much' is not a number. Write 0.07, or 0.07 ± 0.01 with its standard error."
+    assert (status, said in text_of(page)) == (422, True), text_of(page)
+    assert re.search(r'id="value.0"[^>]* aria-invalid="true" autofocus', page)
+    assert page.count("aria-invalid") == 1
     assert 'value="much"' in page  # it is not lost
     assert study.jobs[0].state == "running"
     where = done(send(server, job_path(0, "/tell"), **{"value.0": "1.5 ± 0.1", "seconds": "60"}))
-    assert where == "/studies/1/jobs/0?done=Job+0+is+told."
+    assert where == "/studies/1/jobs/0?done=The+results+of+job+0+were+recorded."
     (record,) = study.history
     assert (record.values, record.sem, record.seconds) == ({"f": 1.5}, {"f": 0.1}, 60.0)
     assert record.params == job.params
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"value.0": "0,5"}, "f: '0,5' has a comma. Write 0.5, or"),
+        ({"value.0": "1 ± -2"}, "f: '1 ± -2' is not a number with its standard error."),
+        ({"value.0": "1 ± 2 ± 3"}, "f: '1 ± 2 ± 3' is not a number with its standard error."),
+        ({"value.0": "yes"}, "f: 'yes' is not a number."),
+        ({}, "No result was filled in."),
+        ({"value.0": "1", "seconds": "1e11"}, "Seconds that it took: '1e11' is not a number from"),
+        ({"value.0": "1", "seconds": "nan"}, "Seconds that it took: 'nan' is not a number from"),
+        ({"value.0": "1", "seconds": "long"}, "Seconds that it took: 'long' is not a number from"),
+        ({"value.0": "1", "param.0": "wide"}, "x is 'wide'"),
+        ({"value.0": "1", "key": "a b"}, "The key of the form is not"),
+        ({"value.0": "1", "key": "é"}, "The key of the form is not"),
+        ({"value.0": "1", "key": "k" * 181}, "The key of the form is not"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_form_is_said_in_words(fields, said, study, server):
+    study.ask(task="price")
+    status, page = send(server, job_path(0, "/tell"), **fields)
+    assert (status, said in text_of(page)) == (422, True), text_of(page)
+    assert study.jobs[0].state == "running"
+    wrong = re.findall(r'id="([\w.]+)"[^>]* aria-invalid="true" autofocus', page)
+    names = {"f": "value.0", "x": "param.0", "Seconds": "seconds"}
+    first = re.match(r"\w+", said)[0]
+    assert wrong == ([names[first]] if first in names else [])
+
+
+def test_what_must_be_filled_in_is_asked_for(study, server):
+    study.ask(task="price")
+    for path, names in {
+        job_path(0, "/fail"): ["Reason"],
+        "/studies/1/enqueue": ["Task", "x", "y"],
+    }.items():
+        page = ask(server, "GET", path)[1]
+        hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+        status, page, _ = ask(server, "POST", path, list(hidden.items()))
+        assert (status, f"{names[0]} is empty: fill it in." in text_of(page)) == (422, True)
+        assert page.count("(required)") == len(names)
+    assert study.jobs[0].state == "running"
+
+
+def test_what_cannot_be_done_with_a_job_is_said_at_once(study, server):
+    finish(study)
+    for what, said in {
+        "fail": "Job 0 is done: only a job that is running can be failed.",
+        "tell": "Job 0 is done: only a job that is running or held can be given results.",
+        "release": "Job 0 is done: only a job that is held can be released.",
+    }.items():
+        status, page, _ = ask(server, "GET", job_path(0, f"/{what}"))
+        assert (status, said in text_of(page), "<form" in page) == (409, True, False)
+
+
+def test_forms_are_filled_in_with_what_is_known(study, server):
+    study.tell(study.ask(task="price"), {"f": (0.1, 0.02)})
+    page = ask(server, "GET", job_path(0, "/amend"))[1]
+    x, y = study.history[0].params.values()
+    shown = dict(re.findall(r'<input id="([\w.]+)" name="[^"]*" value="([^"]*)"', page))
+    assert shown == {"value.0": "0.1 ± 0.02", "param.0": str(x), "param.1": str(y), "reason": ""}
+    status, page = send(server, job_path(0, "/amend"), **shown)
+    assert (status, "These are the values that count already" in page) == (422, True)
+    done(send(server, job_path(0, "/amend"), **{**shown, "value.0": "0.3"}))
+    (record,) = study.history
+    assert (record.values, record.sem, record.params) == ({"f": 0.3}, {}, {"x": x, "y": y})
+    ask(server, "GET", "/studies/1")
+    until = time.monotonic() + 60
+    shown = {}
+    while not shown.get("param.0") and time.monotonic() < until:
+        time.sleep(0.1)
+        page = ask(server, "GET", "/studies/1/enqueue")[1]
+        shown = dict(re.findall(r'<input id="([\w.]+)" name="[^"]*" value="([^"]*)"', page))
+    assert shown == {f"param.{i}": str(study.recommend().params[n]) for i, n in enumerate("xy")}
 
 
 def test_values_that_are_far_outside_are_asked_about(study, server):

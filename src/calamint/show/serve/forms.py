@@ -1,8 +1,10 @@
 """Forms: what people fill in, and the doing of what they say."""
 
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, final
 from urllib.parse import parse_qs, urlencode
 
@@ -17,6 +19,8 @@ from calamint.show.serve.calls import Call, state_of
 from calamint.show.serve.render import page_of
 
 _MOST_FIELDS = 3000
+# As of requests.
+_KEY = re.compile(r"[\x21-\x7e]{1,180}")
 Form = Mapping[str, str]
 
 
@@ -33,6 +37,7 @@ class Field:
         hint: How to write it.
         required: Whether it must be filled in.
         is_check: Whether it is a box to tick.
+        group: The heading under which it stands with others; empty for none.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Field:
     hint: str = ""
     required: bool = False
     is_check: bool = False
+    group: str = ""
 
 
 @final
@@ -57,8 +63,18 @@ class Question:
     back: str
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def groups(self) -> list[tuple[str, list[Field]]]:
+        """Fields that stand together, by heading."""
+        return [(name, list(own)) for name, own in groupby(self.fields, lambda each: each.group)]
 
-REASON = Field("reason", "Why", hint="In words; it is kept.")
+    def wrong(self, sentence: str) -> str:
+        """The field that an error begins with, if any."""
+        starts = [(f"{each.label}{end}", each.name) for each in self.fields for end in " :="]
+        return next((name for start, name in starts if sentence.startswith(start)), "")
+
+
+REASON = Field("reason", "Reason", hint="Stored with the study.")
 
 
 def given_params(study: StudyEditor, form: Form) -> dict[str, Any]:
@@ -88,6 +104,7 @@ def show_form(
         question=question,
         given={} if form is None else form,
         error=error,
+        wrong=question.wrong(error),
         doubts=doubts,
         key=key or secrets.token_hex(16),
     )
@@ -119,7 +136,14 @@ async def answer_form(
     done: str,
 ) -> Response:
     """Do what a form says, or show it again with what is wrong."""
-    caller = Caller(call.visitor.name, form.get("key") or None, call.digest)
+    missing = [each for each in question.fields if each.required and not form.get(each.name)]
+    key = form.get("key") or None
+    sentence = f"{missing[0].label} is empty: fill it in." if missing else ""
+    if key is not None and not _KEY.fullmatch(key):
+        sentence = "The key of the form is not 1 to 180 printable ASCII characters."
+    if sentence:
+        return show_form(call, request, question, form, sentence, status=422)
+    caller = Caller(call.visitor.name, key, call.digest)
 
     def act() -> Sequence[str]:
         if "sure" not in form and (found := doubts()):
@@ -132,9 +156,7 @@ async def answer_form(
     try:
         doubted = await run_in_threadpool(act)
     except CalamintError as error:
-        sentence = str(error)
-        status = status_of(error)
-        return show_form(call, request, question, form, sentence, status=status)
+        return show_form(call, request, question, form, str(error), status=status_of(error))
     if doubted:
         return show_form(call, request, question, form, doubts=doubted, status=422)
     return RedirectResponse(f"{question.back}?{urlencode({'done': done})}", 303)

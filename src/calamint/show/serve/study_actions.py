@@ -12,6 +12,7 @@ from calamint.problem import Choice
 from calamint.run import StudyEditor
 from calamint.show.serve.answers import UnknownStudyError
 from calamint.show.serve.calls import Call, Managing
+from calamint.show.serve.drawing import Wanted
 from calamint.show.serve.forms import (
     REASON,
     Field,
@@ -34,16 +35,20 @@ def ask_to_enqueue(call: Managing, request: Request) -> HTMLResponse:
 def _enqueue_question(call: Call) -> Question:
     problem = call.hub.editor(call.record).problem
     fields = [Field("task", "Task", options=list(problem.tasks), required=True)]
+    best = call.hub.drawings.known(Wanted.of(call.study, "recommendation"))
+    known = {} if best is None or best.params is None else best.params
     for index, (name, parameter) in enumerate(problem.space.parameters.items()):
         options = (
             [str(each) for each in parameter.options] if isinstance(parameter, Choice) else None
         )
         hint = "" if isinstance(parameter, Choice) else _between(parameter)
-        fields.append(Field(f"param.{index}", name, "", options, hint, required=True))
+        value = str(known.get(name, ""))
+        fields.append(Field(f"param.{index}", name, value, options, hint, required=True))
     return Question(
         "Enqueue an input",
         "Enqueue",
-        "It will be measured before anything else, as soon as something is free for it.",
+        "It will be measured before anything else, as soon as something is free for it."
+        + (" The recommended input is filled in." if known else ""),
         fields,
         f"/studies/{call.study}/enqueue",
         f"/studies/{call.study}/jobs",
@@ -62,7 +67,7 @@ async def enqueue(call: Managing, request: Request) -> Response:
     def do(study: StudyEditor) -> object:
         return study.enqueue(form.get("task", ""), given_params(study, form)) >= 0
 
-    return await answer_form(call, request, form, question, do, list, "The input is enqueued.")
+    return await answer_form(call, request, form, question, do, list, "The input was enqueued.")
 
 
 Pausing = Literal["pause", "resume"]
@@ -79,7 +84,7 @@ def ask_to_pause(
 def _pause_question(call: Call, verb: Pausing, kind: Kind, name: str) -> Question:
     if name not in call.record.problem[f"{kind}s"]:
         raise UnknownStudyError(f"this study has no {kind} {name!r}.")
-    effect = "No more jobs will start; those that run end as usual."
+    effect = "No new jobs will start; running jobs finish as usual."
     return Question(
         f"{verb.title()} {kind} {name}",
         verb.title(),
@@ -102,5 +107,5 @@ async def pause(call: Managing, request: Request, verb: Pausing, kind: Kind, nam
         else:
             study.resume(**which)
 
-    said = f"{kind.title()} {name} is {verb}d."
+    said = f"{kind.title()} {name} was {verb}d."
     return await answer_form(call, request, form, question, do, list, said)
