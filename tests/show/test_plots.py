@@ -203,6 +203,52 @@ def test_axes_have_the_users_scales():
     assert [row["layers"] for row in layers.data()] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("lowest", [1e-3, 1.0])
+def test_axes_are_logarithmic_only_where_everything_on_them_is_positive(lowest):
+    """What is measured may be, while what is believed between is not."""
+    optimizer = cm.Optimizer(
+        cm.Problem({"x": cm.Real(0, 1)}, minimize="f"),
+        model=cm.Model(hyperparameters="map", transform="none" if lowest < 1 else "log"),
+    )
+    for x, value in ((0.0, 40.0), (0.3, lowest), (0.5, 5.0), (0.8, 30.0), (1.0, 50.0)):
+        optimizer.add({"x": x}, {"f": value})
+    plot = cm.plots.slices(optimizer)
+    reaches_zero = min(row["f from"] for row in plot.data()) <= 0
+    assert reaches_zero == (lowest < 1)
+    assert plot.figure.layout.yaxis.type == ("linear" if reaches_zero else "log")
+    band = plot.figure.data[0]
+    assert (min(band.y) <= 0) == reaches_zero
+    trusted = cm.plots.trust(optimizer)
+    zero = min(row["from"] for row in trusted.data()) <= 0
+    assert trusted.figure.layout.yaxis.type == ("linear" if zero else "log")
+
+
+def test_what_cannot_be_negative_is_not_drawn_so(monkeypatch):
+    from calamint.decide import Query
+
+    given = Query.gains
+    monkeypatch.setattr(
+        Query, "gains", lambda *args: {k: v - 0.01 for k, v in given(*args).items()}
+    )
+    study = decoupled()
+    assert min(study.plots.slices().figure.data[-1].y) >= 0
+    bits = [
+        view.traces[0]["z"]
+        for (surface, *_), view in study.plots.contours().views.items()
+        if surface > 3
+    ]
+    assert min(np.min(each) for each in bits) == 0
+    for trace in study.plots.importance().figure.data:
+        assert 0 <= min(trace.x) <= max(trace.x) <= 1
+
+
+def test_limits_that_make_no_difference_but_rounding_have_no_bars():
+    plot = decoupled().plots.limits()
+    bars = dict(zip(plot.figure.data[0].y, plot.figure.data[0].x, strict=True))
+    assert bars["d &lt;= 5.0"] == 0
+    assert bars["c &gt;= 0.3"] > 0
+
+
 def test_contours_are_predictions_over_two_parameters():
     study = decoupled()
     plot = study.plots.contours()
@@ -316,6 +362,8 @@ def test_time_is_that_of_decisions_and_attempts():
     deciding = sum(row["seconds"] for what, row in rows.items() if what.startswith("deciding"))
     assert deciding == pytest.approx(study.summary().decision_seconds)
     assert sum(row["share"] for row in rows.values()) == pytest.approx(1.0)
+    (bars,) = study.plots.time().figure.data
+    assert bars.textposition == "outside"
 
 
 def test_the_timeline_has_every_attempt_on_a_lane_of_its_own():
@@ -698,7 +746,7 @@ def test_files_are_written_or_the_remedy_is_named(tmp_path):
     plot = cm.plots.explain(line())
     page = plot.save(tmp_path / "explain.html").read_text()
     assert "plotly.js" in page
-    assert "<details><summary>Data</summary>" in page
+    assert '<details id="explain-data"><summary>Data</summary>' in page
     with pytest.raises(cm.ProblemError, match=r"\.html, \.png or \.svg"):
         plot.save(tmp_path / "explain.jpeg2000")
     with pytest.raises(cm.StorageError, match="cannot be written"):

@@ -244,7 +244,7 @@ def _mattered(source: Source, made: Mapping[str, Plot]) -> str:
     sentences = []
     binding = made["limits"].data() if "limits" in made else []
     for row in sorted(binding, key=lambda row: -row["improvement"]):
-        if row["improvement"] > 1e-6 * _spread(source):
+        if source.matters(row["improvement"]):
             sentences.append(
                 f"{row['limit']} binds: without it, {source.problem.objective.name} would be"
                 f" expected to be better by {short(float(row['improvement']))}."
@@ -268,13 +268,6 @@ def _mattered(source: Source, made: Mapping[str, Plot]) -> str:
     if not sentences:
         sentences.append("Too little was measured to say.")
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
-
-
-def _spread(source: Source) -> float:
-    """Between the best and the worst objective that was measured."""
-    name = source.problem.objective.name
-    values = [each.values[name] for each in source.evaluations if name in each.values]
-    return max(values) - min(values) if len(values) > 1 else 0.0
 
 
 def next_steps(source: Source) -> list[str]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from calamint.arrays import Array
 from calamint.problem import Choice, Params
 from calamint.show.plots.belief import (
@@ -50,7 +52,7 @@ def contours(
         parameters: Those to draw; by default the four most important ones.
     """
     problem = source.problem
-    title = "Contours of what is believed"
+    title = "Model over two parameters"
     names = by_importance(source, parameters, _MOST_PARAMETERS)
     if len(names) < 2:
         single = slices(source, at=at, parameters=parameters)
@@ -157,6 +159,8 @@ def _surface_traces(
         for parameter, grid in zip(parameters, grids, strict=True)
     )
     z = _values(surface, found).reshape(len(up), len(across))
+    if surface[0] == "bits":
+        z = np.maximum(z, 0.0)
     discrete = any(isinstance(parameter, Choice) for parameter in parameters)
     plain = {"type": "heatmap" if discrete else "contour", "x": across, "y": up, "z": z}
     traces: list[Trace] = [
@@ -165,7 +169,7 @@ def _surface_traces(
             "colorscale": {"median": "Viridis", "feasible": "Cividis", "bits": "Plasma"}[
                 surface[0]
             ],
-            "colorbar": {"thickness": 12},
+            "colorbar": {"thickness": 12, "exponentformat": "power"},
             **({} if discrete else {"ncontours": 14, "line": {"width": 0.5}}),
         }
     ]

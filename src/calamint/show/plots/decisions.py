@@ -230,12 +230,13 @@ def time(source: Source) -> Plot:
                 },
             },
             text=[f"{row['share']:.1%}" for row in rows],
-            textposition="auto",
+            textposition="outside",
             hovertext=[hover(row) for row in rows],
             hoverinfo="text",
         )
     )
-    made.update_xaxes(title_text=unit, rangemode="tozero")
+    longest = max(spent.values()) / scale
+    made.update_xaxes(title_text=unit, range=[0.0, 1.12 * longest])
     made.update_yaxes(autorange="reversed")
     deciding = sum(seconds for what, seconds in spent.items() if what.startswith("deciding"))
     running = total - deciding

@@ -116,8 +116,8 @@ def _explain_line(optimizer: Optimizer, solution: int, points: int = 300) -> Plo
             band = to_user(centre - std), to_user(centre), to_user(centre + std)
             for trace in credible_band(graph, axis, *band):
                 figure.add_trace(trace, row=row, col=column)
-        line(4, given.gains[solution, :, row - 1] / math.log(2), ORANGE)
-        line(5, gains[:, row - 1], ORANGE)
+        line(4, np.maximum(given.gains[solution, :, row - 1], 0.0) / math.log(2), ORANGE)
+        line(5, np.maximum(gains[:, row - 1], 0.0), ORANGE)
         if function.posterior.measurable:
             measured = [
                 (record.params[name], record.values[function_name])
@@ -200,7 +200,7 @@ def _explain_plane(source: Source) -> Plot:
         panels.append(("probability of feasibility", feasible, "Cividis"))
     most = max((float(bits.max()) for bits in gains.values()), default=0.0)
     panels += [
-        (f"bits from {label(name)} (up to {bits.max():.2g})", bits, "Plasma")
+        (f"bits from {label(name)} (up to {max(0.0, bits.max()):.2g})", bits, "Plasma")
         for name, bits in gains.items()
     ]
     rows_count = -(-len(panels) // 2)
@@ -223,6 +223,8 @@ def _explain_plane(source: Source) -> Plot:
     for index, (title, values, colors) in enumerate(panels):
         place = {"row": index // 2 + 1, "col": index % 2 + 1}
         z = values.reshape(len(up), len(across))
+        if title.startswith("bits"):
+            z = np.maximum(z, 0.0)
         # Bits of all functions on one scale.
         ends = {"zmin": 0.0, "zmax": most} if title.startswith("bits") and most > 0 else {}
         made.add_trace(

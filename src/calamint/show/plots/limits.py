@@ -126,7 +126,7 @@ def limits(source: Source) -> Plot:
             }
         )
     made = figure(1, [30.0 + 44 * len(rows)], legend=False)
-    gains = [max(float(row["improvement"]), 0.0) for row in rows]
+    gains = [row["improvement"] if source.matters(row["improvement"]) else 0.0 for row in rows]
     made.add_trace(
         graph.Bar(
             y=[label(row["limit"]) for row in rows],

@@ -94,7 +94,8 @@ def importance(source: Source) -> Plot:
         made.add_trace(
             graph.Bar(
                 y=[label(name, 24) for name in shown],
-                x=[each[name] for name in shown],
+                # Estimates of shares may lie outside of what shares can be.
+                x=[min(max(each[name], 0.0), 1.0) for name in shown],
                 orientation="h",
                 name=label(function),
                 marker={

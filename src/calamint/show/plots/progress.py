@@ -193,6 +193,7 @@ def _progress_figure(source: Source, rows: Sequence[dict[str, Any]], over: Over)
             graph.Scatter(
                 x=[*across, *across[::-1]],
                 y=[row["from"] for row in spans] + [row["to"] for row in spans[::-1]],
+                mode="lines",
                 fill="toself",
                 fillcolor=BAND,
                 line={"width": 0},

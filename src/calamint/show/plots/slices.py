@@ -1,6 +1,6 @@
 """What is believed along each parameter."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,11 +69,13 @@ def slices(
     def view(i: int, j: int, k: int) -> Any:
         return drawn.get((i, j - 1, k), drawn[(i, i, 0)])
 
-    layouts = [_layout(source, name, found[(0, 0, 0)]) for name in names]
+    floors = _floors(source, found.values())
+    layouts = [_layout(source, name, found[(0, 0, 0)], floors) for name in names]
     marks = [_measured_marks(source, name, found[(0, 0, 0)].quantiles) for name in names]
     drawn = {
         key: View(
-            [*_traces(source, names[key[0]], inputs, found[key]), *marks[key[0]]], layouts[key[0]]
+            [*_traces(source, names[key[0]], inputs, found[key], floors), *marks[key[0]]],
+            layouts[key[0]],
         )
         for key, inputs in jobs.items()
     }
@@ -92,7 +94,7 @@ def slices(
     )
     return Plot(
         "slices",
-        "Slices through what is believed",
+        "Model along one parameter",
         caption,
         drawn[(0, 0, 0)].as_figure(),
         rows,
@@ -101,7 +103,18 @@ def slices(
     )
 
 
-def _layout(source: Source, along: str, found: Beliefs) -> dict[str, Any]:
+def _floors(source: Source, found: Iterable[Beliefs]) -> dict[str, float]:
+    """Functions on a logarithmic axis, which has no place for a band that reaches zero, and from
+    where they are drawn."""
+    smallest = source.smallest_on_log_scale
+    for each in found:
+        smallest = {name: v for name, v in smallest.items() if each.quantiles[name].min() > 0}
+    return {name: value / 100 for name, value in smallest.items()}
+
+
+def _layout(
+    source: Source, along: str, found: Beliefs, floors: Mapping[str, float]
+) -> dict[str, Any]:
     """Axes and limits: a panel for every function, feasibility, and bits."""
     problem, functions = source.problem, list(found.quantiles)
     parameter = problem.space.parameters[along]
@@ -111,7 +124,7 @@ def _layout(source: Source, along: str, found: Beliefs) -> dict[str, Any]:
     for row, name in enumerate(functions, start=1):
         binary = source.query.surrogate.functions[name].binary
         if name in problem.functions and not binary:
-            log = name in source.smallest_on_log_scale
+            log = name in floors
             limit_lines(made, *problem.limits_of(name), row, log)
             made.update_yaxes(scale(log), row=row, col=1)
         made.update_yaxes(title_text=_function_label(name, binary), row=row, col=1)
@@ -130,16 +143,21 @@ def _layout(source: Source, along: str, found: Beliefs) -> dict[str, Any]:
     return layout
 
 
-def _traces(source: Source, along: str, inputs: Sequence[Params], found: Beliefs) -> list[Trace]:
+def _traces(
+    source: Source,
+    along: str,
+    inputs: Sequence[Params],
+    found: Beliefs,
+    floors: Mapping[str, float],
+) -> list[Trace]:
     parameter = source.problem.space.parameters[along]
     axis = [coordinate(parameter, params[along]) for params in inputs]
     discrete = isinstance(parameter, Choice)
     traces: list[Trace] = []
     for row, (name, quantiles) in enumerate(found.quantiles.items(), start=1):
         low, median, high = quantiles.T
-        if name in source.smallest_on_log_scale:  # zero is nowhere on a logarithmic axis
-            floor = source.smallest_on_log_scale[name] / 100
-            low, median, high = np.maximum(quantiles.T, floor)
+        if name in floors:
+            low, median, high = np.maximum(quantiles.T, floors[name])
         if discrete:
             traces.append(_interval_marks(axis, low, median, high) | panel(row))
         else:
@@ -157,7 +175,8 @@ def _traces(source: Source, along: str, inputs: Sequence[Params], found: Beliefs
         color, dash = SERIES[(index + 1) % len(SERIES)], DASHES[index % len(DASHES)]
         line = {"color": color, "width": 2, "dash": dash}
         traces.append(
-            {**plain, "y": bits, "line": line, "name": f"bits from {label(name)}"} | panel(row)
+            {**plain, "y": np.maximum(bits, 0.0), "line": line, "name": f"bits from {label(name)}"}
+            | panel(row)
         )
     return traces
 

@@ -23,6 +23,7 @@ from calamint.show.plots.style import Status
 P = ParamSpec("P")
 # Measurements of a function; a prediction takes time in proportion to their square.
 _LARGE = 300
+_ROUNDING = 1e-6
 # Between the smallest and the largest value on a logarithmic axis.
 _FACTOR = 30.0
 
@@ -118,6 +119,12 @@ class Source:
             if values and min(values + limits) > 0 and max(values) >= _FACTOR * min(values):
                 found[name] = min(values)
         return found
+
+    def matters(self, improvement: float) -> bool:
+        """Whether the objective is better by more than rounding, as it was measured to vary."""
+        name = self.problem.objective.name
+        values = [each.values[name] for each in self.evaluations if name in each.values]
+        return improvement > _ROUNDING * (max(values) - min(values) if values else 0.0)
 
     @property
     def is_large(self) -> bool:

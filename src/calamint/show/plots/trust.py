@@ -107,7 +107,7 @@ def trust(source: Source) -> Plot:
                 told.add(inside)
         ends = [min(row["measured"] for row in shown), max(row["measured"] for row in shown)]
         _add_diagonal(made, ends, index)
-        log = name in source.smallest_on_log_scale
+        log = name in source.smallest_on_log_scale and all(row["from"] > 0 for row in shown)
         made.update_xaxes({"title_text": "measured", **scale(log)}, row=index, col=1)
         predicted = {"title_text": "predicted", "range": _range(shown, log), **scale(log)}
         made.update_yaxes(predicted, row=index, col=1)
@@ -117,7 +117,8 @@ def trust(source: Source) -> Plot:
         "Each measurement against what the model predicts from all others, with 95 % intervals."
         f" {' '.join(sentences)}"
         + (
-            " Of limits that are expected to be met with some probability, that share should be."
+            " Points on the diagonal are well calibrated: limits predicted to be met with"
+            " probability p are met in a share p of cases."
             if said
             else ""
         )
