@@ -263,6 +263,8 @@ def test_contours_are_predictions_over_two_parameters():
         shown = row["probability of feasibility"]
         assert shown == pytest.approx(prediction.probability, rel=1e-5, abs=1e-9)
     surface = plot.views[(1, 0)].traces
+    shown = [view.traces[0] for view in plot.views.values()]
+    assert {str(each["colorscale"])[:9] for each in shown} == {"Viridis", "Cividis", "[[0.0, '#"}
     limit = next(trace for trace in surface if trace.get("name") == "limit")
     assert limit["contours"]["start"] == 0.3
     x, y = plot.figure.layout.xaxis.title.text, plot.figure.layout.yaxis.title.text

@@ -33,6 +33,7 @@ from calamint.show.plots.style import (
     figure,
     grid_of,
     label,
+    plotly,
     thinned,
 )
 
@@ -166,9 +167,7 @@ def _surface_traces(
     traces: list[Trace] = [
         {
             **plain,
-            "colorscale": {"median": "Viridis", "feasible": "Cividis", "bits": "Plasma"}[
-                surface[0]
-            ],
+            "colorscale": _colors(surface[0]),
             "colorbar": {"thickness": 12, "exponentformat": "power"},
             **({} if discrete else {"ncontours": 14, "line": {"width": 0.5}}),
         }
@@ -187,6 +186,15 @@ def _surface_traces(
         if float(z.min()) < level < float(z.max())
     ]
     return traces
+
+
+def _colors(kind: str) -> Any:
+    """A scale that browsers know, too."""
+    return {
+        "median": "Viridis",
+        "feasible": "Cividis",
+        "bits": plotly("colors").get_colorscale("Plasma"),
+    }[kind]
 
 
 def _marks(source: Source, pair: tuple[str, str]) -> list[Trace]:
