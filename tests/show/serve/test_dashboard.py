@@ -365,9 +365,11 @@ def test_a_held_job_is_released(tmp_path, look):
     study = quick(storage=f"sqlite:///{tmp_path / 'a.db'}", retries=1, pause=0.0)
     with serving(study.database) as server:
         page = look(server, "/studies/1")
+        page.locator("#start").wait_for()
         for _ in range(2):
             study.fail(study.ask(task="price"), "no space left", cause="infrastructure")
-        page.locator("#held").click()  # it appears by itself
+        page.locator("#drawn-progress").wait_for()  # it appears by itself
+        page.locator("#held").click()
         page.get_by_role("link", name="job 0").click()
         page.get_by_role("link", name="Release").click()
         page.get_by_role("button", name="Release").click()

@@ -68,6 +68,22 @@ def test_every_page_of_an_empty_study(server):
     assert "No jobs" in text_of(ask(server, "GET", "/studies/1/jobs")[1])
 
 
+def test_an_empty_study_says_how_to_start_it_and_has_no_figures(tmp_path):
+    problem = cm.Problem({"x": cm.Real(0, 1)}, minimize="f")
+    study = quick(problem, f"sqlite:///{tmp_path / 'a.db'}", name="a <b>")
+    how = "Start it with calamint run --name 'a <b>' --evaluations 50 , or ask for jobs by hand"
+    with serving(study.database) as server:
+        for path in ("", "/beliefs", "/decisions", "/resources", "/trust"):
+            page = ask(server, "GET", f"/studies/1{path}")[1]
+            assert how in text_of(page)
+            assert 'id="drawn-' not in page
+        study.ask()
+        page = ask(server, "GET", "/studies/1")[1]
+        assert how not in text_of(page)
+        # There are no limits that could bind.
+        assert re.findall('id="drawn-(\\w+)', page) == ["recommendation", "progress"]
+
+
 def test_tables_of_events_have_no_empty_columns(study, server):
     def columns():
         page = ask(server, "GET", "/studies/1/changes?everything=true")[1]

@@ -81,6 +81,7 @@ def overview(call: Reading, request: Request) -> HTMLResponse:
     counts = job_counts(database, call.study)
     problem = problem_of(call)
     tasks = list(dict.fromkeys([*problem.tasks, *(task for task, _ in counts)]))
+    limits = ["limits", "trade_off"] if problem.constraints else []
     return page_of(
         call,
         request,
@@ -92,7 +93,7 @@ def overview(call: Reading, request: Request) -> HTMLResponse:
         resources=resource_rows(call, problem),
         pauses=pauses(call),
         events=event_rows(call, event_page(database, call.study, 0, 8, (), True)),
-        drawings=drawings(call, "recommendation", "progress", "limits", "trade_off"),
+        drawings=drawings(call, "recommendation", "progress", *limits),
     )
 
 

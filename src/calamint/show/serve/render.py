@@ -1,5 +1,6 @@
 """Pages from templates, in which users' words are always escaped."""
 
+import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -92,6 +93,7 @@ _ENVIRONMENT.filters |= {
     "duration": _duration,
     "owner": _owner,
     "pairs": _pairs,
+    "quoted": shlex.quote,
     "short": short,
     "shortened": _shortened,
     "when": _when,
