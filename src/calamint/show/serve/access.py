@@ -107,10 +107,18 @@ class Access:
 
     def form_token(self, visitor: Visitor) -> str:
         """What a form of ours has, and one of another site cannot have."""
-        return hmac.new(self._secret, visitor.session.encode(), sha256).hexdigest()
+        return self.proof(visitor, "")
+
+    def proof(self, visitor: Visitor, words: str) -> str:
+        """That words in an address are those of this server."""
+        said = f"{visitor.session}\n{words}".encode()
+        return hmac.new(self._secret, said, sha256).hexdigest()
+
+    def is_ours(self, visitor: Visitor, words: str, shown: str) -> bool:
+        return hmac.compare_digest(self.proof(visitor, words).encode(), shown.encode())
 
     def check_form(self, visitor: Visitor, shown: str) -> None:
-        if not hmac.compare_digest(self.form_token(visitor).encode(), shown.encode()):
+        if not self.is_ours(visitor, "", shown):
             raise AccessError(
                 "this form was not made here, or before the server was restarted: go back, load"
                 " the page again, and send it again. Nothing was changed."

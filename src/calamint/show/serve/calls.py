@@ -122,6 +122,11 @@ class Call:
             )
 
 
+def is_key(text: str) -> bool:
+    """Whether it can be an idempotency key."""
+    return _KEY.fullmatch(text) is not None
+
+
 def state_of(request: Request) -> tuple[Hub, Changes, Access]:
     state = request.app.state
     return state.hub, state.changes, state.access
@@ -139,7 +144,7 @@ def needs(right: Right) -> Any:
         hub, changes, access = state_of(request)
         who = access.visitor(request)
         who.check(right, study)
-        if key is not None and not _KEY.fullmatch(key):
+        if key is not None and not is_key(key):
             raise ProblemError("Idempotency-Key is not 1 to 180 printable ASCII characters.")
         where = f"{request.url.path}?{request.url.query}"
         said = f"{request.method} {where} {who.name} ".encode()

@@ -1,6 +1,5 @@
 """Forms: what people fill in, and the doing of what they say."""
 
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +14,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from calamint.errors import CalamintError, ProblemError
 from calamint.run import Caller, StudyEditor, read_text
 from calamint.show.serve.answers import status_of
-from calamint.show.serve.calls import Call, state_of
+from calamint.show.serve.calls import Call, is_key, state_of
 from calamint.show.serve.render import page_of
 
 _MOST_FIELDS = 3000
 # As of requests.
-_KEY = re.compile(r"[\x21-\x7e]{1,180}")
 Form = Mapping[str, str]
 
 
@@ -139,7 +137,7 @@ async def answer_form(
     missing = [each for each in question.fields if each.required and not form.get(each.name)]
     key = form.get("key") or None
     sentence = f"{missing[0].label} is empty: fill it in." if missing else ""
-    if key is not None and not _KEY.fullmatch(key):
+    if key is not None and not is_key(key):
         sentence = "The key of the form is not 1 to 180 printable ASCII characters."
     if sentence:
         return show_form(call, request, question, form, sentence, status=422)
@@ -159,4 +157,5 @@ async def answer_form(
         return show_form(call, request, question, form, str(error), status=status_of(error))
     if doubted:
         return show_form(call, request, question, form, doubts=doubted, status=422)
-    return RedirectResponse(f"{question.back}?{urlencode({'done': done})}", 303)
+    proof = state_of(request)[2].proof(call.visitor, done)
+    return RedirectResponse(f"{question.back}?{urlencode({'done': done, 'proof': proof})}", 303)

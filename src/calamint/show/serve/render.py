@@ -125,7 +125,7 @@ def page_of(
         base=f"/studies/{call.study}",
         may_manage=call.visitor.may("manage"),
         binary=binary_functions(call.record),
-        done=request.query_params.get("done", "")[:_LONGEST],
+        done=_done(call, request),
         **context,
     )
     return HTMLResponse(html, status)
@@ -134,6 +134,12 @@ def page_of(
 def binary_functions(record: StudyRecord) -> set[str]:
     """Functions that pass or fail."""
     return {each.name for each in Problem.from_content(record.problem).constraints if each.binary}
+
+
+def _done(call: Call, request: Request) -> str:
+    """What a form has done, by its own words."""
+    words, proof = (request.query_params.get(name, "") for name in ("done", "proof"))
+    return words if call.access.is_ours(call.visitor, words, proof) else ""
 
 
 def safe(html: str) -> Markup:

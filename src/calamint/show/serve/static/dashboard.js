@@ -97,4 +97,11 @@
     const output = event.target.parentElement.querySelector("output");
     if (event.target.type === "range" && output) output.textContent = "…";
   });
+
+  // What was done is said once, and not again when the page is loaded again.
+  const here = new URL(location.href);
+  if (here.searchParams.has("done")) {
+    ["done", "proof"].forEach((each) => here.searchParams.delete(each));
+    history.replaceState(history.state, "", here);
+  }
 })();
