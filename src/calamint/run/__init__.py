@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         check_tasks,
     )
     from calamint.run.jobs import CAUSES, JOB_STATES, OPEN, AttemptRecord, Cause, Job, JobRecord
-    from calamint.run.messages import from_json, job_to_json, record_to_json, to_json
+    from calamint.run.messages import (
+        LARGEST_BODY,
+        MOST_POINTS,
+        MOST_ROWS,
+        from_json,
+        job_to_json,
+        record_to_json,
+        to_json,
+    )
     from calamint.run.plausible import far_outside
     from calamint.run.progress import Progress, RunEvent, RunReport, Watcher
     from calamint.run.read_table import Imported, read_measurement, read_text
@@ -70,7 +78,10 @@ __all__ = [
     "CORRECTIONS",
     "JOB_ORDERS",
     "JOB_STATES",
+    "LARGEST_BODY",
     "LOCAL_USER",
+    "MOST_POINTS",
+    "MOST_ROWS",
     "OPEN",
     "REVISION",
     "RIGHTS",
@@ -156,7 +167,15 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "ask": ("Request",),
         "jobs": ("CAUSES", "JOB_STATES", "OPEN", "AttemptRecord", "Cause", "Job", "JobRecord"),
-        "messages": ("from_json", "job_to_json", "record_to_json", "to_json"),
+        "messages": (
+            "LARGEST_BODY",
+            "MOST_POINTS",
+            "MOST_ROWS",
+            "from_json",
+            "job_to_json",
+            "record_to_json",
+            "to_json",
+        ),
         "remote_study": ("RemoteStudy", "connect"),
         "spool": ("folder_of",),
         "plausible": ("far_outside",),

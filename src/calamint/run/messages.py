@@ -23,8 +23,8 @@ from calamint.run.summary import Summary
 
 T = TypeVar("T")
 _REASONS = ("bits", "cost", "scores", "update", "decision_seconds")
-# What a server takes in one request, as it says itself of more: bytes, rows to add, and points.
-LARGEST_BODY, MOST_ROWS, _MOST_POINTS = 1_000_000, 10_000, 1000
+# What a server takes in one request: bytes, rows to add, and points.
+LARGEST_BODY, MOST_ROWS, MOST_POINTS = 1_000_000, 10_000, 1000
 
 
 def to_json(value: Any) -> Any:
@@ -115,7 +115,7 @@ def pages_of(points: Iterable[Any]) -> list[list[Any]]:
     """Points in as many parts as requests about them need; one, if there are none."""
     given = [exact_json(each, f"points[{i}]") for i, each in enumerate(points)]
     longest = max((len(json.dumps(each)) for each in given), default=0)
-    page = max(1, min(_MOST_POINTS, LARGEST_BODY // (longest + 2) - 1))
+    page = max(1, min(MOST_POINTS, LARGEST_BODY // (longest + 2) - 1))
     return [given[i : i + page] for i in range(0, max(1, len(given)), page)]
 
 

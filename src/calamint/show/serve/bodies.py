@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from calamint.checks import did_you_mean
-from calamint.run import CAUSES, Cause
+from calamint.run import CAUSES, MOST_POINTS, MOST_ROWS, Cause
 
 # JavaScript's safe integers; SQL's, for numbers of jobs and studies.
 _LARGEST = 2**53
@@ -140,7 +140,7 @@ class Row(Body):
 
 
 class Add(Body):
-    rows: Annotated[list[Row], Field(max_length=10_000)]
+    rows: Annotated[list[Row], Field(max_length=MOST_ROWS)]
     outside: bool = Field(False, description="Accept values out of bounds.")
 
 
@@ -172,7 +172,7 @@ class Predict(Body):
 
 
 class Gains(Body):
-    points: Annotated[list[Params], Field(max_length=1000)]
+    points: Annotated[list[Params], Field(max_length=MOST_POINTS)]
 
 
 def measured(values: Values) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from calamint.run import LARGEST_BODY
 from calamint.show.serve.answers import SECURITY_HEADERS, refusal
 
-LARGEST_BODY = 1_000_000
 # Requests of one address a second; twice as many at once.
 RATE = 500.0
 _MOST_ADDRESSES = 10_000
