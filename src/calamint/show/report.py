@@ -192,7 +192,8 @@ def _verdict(source: Source, best: Recommendation) -> str:
             " takes that for chance."
         )
     else:
-        seen = " It is not confirmed: not every function was measured there with every limit met."
+        missed = ", or a limit was missed" if source.problem.constraints else ""
+        seen = f" It is not confirmed: some functions have not been measured there{missed}."
     return f"The recommended input is expected to have {value}.{sure}{seen}"
 
 
@@ -281,9 +282,10 @@ def next_steps(source: Source) -> list[str]:
     waiting = sum(job.state == "waiting" for job in source.jobs)
     if running:
         steps.append(
-            f"{running} jobs are running: tell their results when they end."
+            f"{running} jobs are running. If you run them by hand, report their results when they"
+            " end."
             if running > 1
-            else "One job is running: tell its result when it ends."
+            else "One job is running. If you run it by hand, report its results when it ends."
         )
     if waiting:
         steps.append(f"Waiting for a free resource, or to be tried again: {waiting}.")
@@ -303,9 +305,9 @@ def next_steps(source: Source) -> list[str]:
     steps += _more_or_stop(source)
     warned = [job for job in source.jobs if job.warnings]
     if warned:
+        count = "One decision" if len(warned) == 1 else f"{len(warned)} decisions"
         steps.append(
-            f"{len(warned)} decisions met problems, last: {warned[-1].warnings[-1]} (job"
-            f" {warned[-1].number})."
+            f"{count} had warnings; the last: {warned[-1].warnings[-1]} (job {warned[-1].number})."
         )
     return steps or ["Nothing needs to be done."]
 

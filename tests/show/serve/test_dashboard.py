@@ -393,7 +393,7 @@ def test_a_server_that_ends_is_noticed_and_found_again(tmp_path, look):
     with serving(study.database) as server:
         page = look(server, "/studies/1")
         page.wait_for_timeout(500)
-    page.get_by_text("No connection: numbers may be old").wait_for(timeout=20_000)
+    page.get_by_text("Connection lost: the page may be out of date").wait_for(timeout=20_000)
     study.ask()
     with serving(study.database, port=int(server.rsplit(":", 1)[1])):
         page.locator("#count-running strong", has_text="1").wait_for(timeout=30_000)

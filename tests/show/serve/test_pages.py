@@ -84,6 +84,22 @@ def test_an_empty_study_says_how_to_start_it_and_has_no_figures(tmp_path):
         assert re.findall('id="drawn-(\\w+)', page) == ["recommendation", "progress"]
 
 
+def test_pages_and_what_is_done_are_named_for_readers(study, server):
+    for _ in range(3):
+        finish(study)
+    for path, words in {
+        "/studies/1": ("Resources Resource Busy", "The problem Minimise"),
+        "/studies/1/beliefs": ("– (one parameter only)", "Go to the recommended input"),
+        "/login": ("Ask whoever runs it: calamint token create NAME makes one.",),
+        job_path(0, "/amend"): ("Reason Stored with the study. Amend Back",),
+    }.items():
+        text = text_of(ask(server, "GET", path)[1])
+        assert all(each in text for each in words), text
+    study.ask(task="price")
+    where = done(send(server, job_path(3, "/fail"), reason="it diverged", cause="crashed"))
+    assert where.endswith("?done=Job+3+was+recorded+as+failed.")
+
+
 def test_tables_of_events_have_no_empty_columns(study, server):
     def columns():
         page = ask(server, "GET", "/studies/1/changes?everything=true")[1]
@@ -452,6 +468,24 @@ def test_output_of_jobs(study, server):
     assert "the last line" in page
     assert "a secret" not in page
     assert len(page) < 60_000
+    assert "No output is stored" not in page
+    finish(study)
+    text = text_of(ask(server, "GET", job_path(1))[1])
+    assert "No output is stored on this machine. History" in text
+    assert re.search(
+        r"It was chosen as part of the initial design. The decision took [^.]+ s?", text
+    )
+
+
+def test_attempts_say_who_runs_them(study, server):
+    cm.connect(server, study="study").ask()
+    assert re.search(
+        r"from [-\d: ]+, over HTTP, by local\.", text_of(ask(server, "GET", job_path(0))[1])
+    )
+    study.ask()
+    assert re.search(
+        r"from [-\d: ]+, by [\w.-]+, process \d+\.", text_of(ask(server, "GET", job_path(1))[1])
+    )
 
 
 def test_figures_are_drawn_in_the_background_and_only_when_there_is_news(study, server):
@@ -477,6 +511,9 @@ def test_figures_are_drawn_in_the_background_and_only_when_there_is_news(study, 
     ):
         where = f"/studies/1/drawn/belief?options={quote(wrong)}"
         assert ask(server, "GET", where)[0] in (404, 422), wrong
+    assert (status, "As of event 16 of 18" in page) == (200, True)
+    for wrong in ("?options=[]", "?options={", '?options={"a":1}', f"?options={'[' * 9000}"):
+        assert ask(server, "GET", path + wrong)[0] in (404, 422)
     assert ask(server, "GET", "/studies/1/drawn/nothing")[0] == 404
 
 

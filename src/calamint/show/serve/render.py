@@ -69,9 +69,11 @@ def _bits(value: float) -> str:
 
 def _owner(text: str) -> str:
     """Who runs an attempt: of a process what people can find it by."""
+    if text.startswith("remote:"):
+        return f"over HTTP, by {text.removeprefix('remote:')}"
     host, _, rest = text.partition("/")
     process, _, more = rest.partition("/")
-    return f"{host}, process {process}" if more else text
+    return f"by {host}, process {process}" if more else f"by {text}"
 
 
 def _query(**parts: Any) -> str:

@@ -16,7 +16,7 @@
     });
     source.addEventListener("error", () => {
       document.documentElement.dataset.connected = "no";
-      say("No connection: numbers may be old");
+      say("Connection lost: the page may be out of date");
       // A browser tries again by itself, but not after an answer that was an error.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, 3000);
     });
@@ -76,7 +76,7 @@
       open: [...target.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
       scrolls: scrolled(target).map((each) => [each.scrollLeft, each.scrollTop]),
     });
-    if (xhr.status >= 400) say("The server answers with an error: numbers may be old");
+    if (xhr.status >= 400) say("The server answers with an error: the page may be out of date");
     else if (said.textContent.startsWith("The server")) say("");
   });
   document.body.addEventListener("htmx:afterSwap", (event) => {
