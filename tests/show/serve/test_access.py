@@ -123,6 +123,8 @@ def test_rights(study, guarded):
     assert ask(guarded, "GET", JOBS, **reader)[0] == 200
     refused = ask(guarded, "POST", ASK, {}, **reader)
     assert (refused[0], "may read" in sentence(refused)) == (403, True)
+    status, page, _ = ask(guarded, "GET", "/studies/1/enqueue", **reader)
+    assert (status, "<h1>Not allowed</h1>" in page) == (403, True)
     assert ask(guarded, "POST", ASK, {}, **worker)[0] == 200
     pause = {"resource": "office"}
     assert ask(guarded, "POST", "/api/studies/1/pause", pause, **worker)[0] == 403

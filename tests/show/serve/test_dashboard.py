@@ -179,6 +179,10 @@ def until_news(page, part, count=3):
 
 def test_what_was_scrolled_stays_where_it_is(live, look):
     page = look(live[1], "/studies/1/jobs", viewport={"width": 390, "height": 800})
+    page.keyboard.press("Tab")
+    page.locator("#jobs tbody a").first.focus()
+    focused = "getComputedStyle(document.activeElement)"
+    assert page.evaluate(f"[{focused}.outlineStyle, {focused}.outlineOffset]") == ["solid", "-2px"]
     table = page.locator("#jobs .scroll")
     table.evaluate("(each) => { each.scrollLeft = 150; }")
     until_news(page, "jobs")

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import time
 from urllib.parse import quote, urlencode
+from datetime import datetime
 
 import psutil
 import pytest
@@ -88,7 +89,7 @@ def test_pages_and_what_is_done_are_named_for_readers(study, server):
     for _ in range(3):
         finish(study)
     for path, words in {
-        "/studies/1": ("Resources Resource Busy", "The problem Minimise"),
+        "/studies/1": ("Resources Resources Resource Busy", "The problem Minimise"),
         "/studies/1/beliefs": ("– (one parameter only)", "Go to the recommended input"),
         "/login": ("Ask whoever runs it: calamint token create NAME makes one.",),
         job_path(0, "/amend"): ("Reason Stored with the study. Amend Back",),
@@ -125,6 +126,27 @@ def test_what_is_not_there_is_a_page_that_says_so(study, server):
         status, page, _ = ask(server, "GET", path)
         assert status in (404, 422)
         assert '<p role="alert">' in page
+        title = "Not found" if status == 404 else "Not done"
+        assert f"<title>{title} – Calamint</title>" in page
+        assert f"<h1>{title}</h1>" in page
+
+
+def test_times_can_be_read_by_programs_and_say_how_long_ago_they_were(study, server, tmp_path):
+    study.ask()
+    page = ask(server, "GET", "/")[1]
+    (said, *_) = re.findall(r'<time datetime="([^"]+)" title="([^"]+)">([^<]+)</time>', page)
+    moment = datetime.fromisoformat(said[0])
+    assert abs(moment.timestamp() - time.time()) < 60
+    assert said[1] == f"{said[2]} UTC{moment:%z}"
+    assert "just now" in text_of(page)
+    for seconds, words in (
+        (90, "1 minute ago"),
+        (7300, "2 hours ago"),
+        (6.5 * 86400, "6 days ago"),
+    ):
+        with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+            connection.execute("UPDATE events SET time = ?", (time.time() - seconds,))
+        assert words in text_of(ask(server, "GET", "/")[1])
 
 
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE.keys())

@@ -48,6 +48,7 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 _SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
+_TITLES = {403: "Not allowed", 404: "Not found"}
 
 
 class UnknownStudyError(ProblemError):
@@ -59,12 +60,13 @@ def refusal(scope: Scope, status: int, sentence: str, kind: str = "") -> Respons
     if scope["path"].startswith("/api"):
         content = {"error": {"kind": kind or "CalamintError", "message": sentence}}
         return JSONResponse(content, status)
+    title = _TITLES.get(status, "Not done")
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="stylesheet" href="/static/page.css"><link rel="stylesheet"'
-        ' href="/static/dashboard.css"><title>Not done – Calamint</title></head>'
-        f'<body><main><h1>Not done</h1><p role="alert">{escape(sentence[:1].upper())}'
+        f' href="/static/dashboard.css"><title>{title} – Calamint</title></head>'
+        f'<body><main><h1>{title}</h1><p role="alert">{escape(sentence[:1].upper())}'
         f'{escape(sentence[1:])}</p><p><a href="/">All studies</a></p></main></body></html>',
         status,
     )

@@ -29,9 +29,22 @@ _MOST_PAUSES = 1000
 
 
 def _when(moment: float | None) -> str:
+    """In the time of this machine; pointing at it says which that is."""
     if moment is None:
         return ""
-    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")
+    at = datetime.fromtimestamp(moment).astimezone()
+    shown = f"{at:%Y-%m-%d %H:%M:%S}"
+    element = '<time datetime="{}" title="{} UTC{}">{}</time>'
+    return Markup(element).format(at.isoformat(timespec="seconds"), shown, f"{at:%z}", shown)
+
+
+def _ago(moment: float) -> str:
+    passed = max(0.0, time.time() - moment)
+    for length, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if passed >= length:
+            count = int(passed / length)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def _duration(seconds: float | None) -> str:
@@ -90,6 +103,7 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters |= {
+    "ago": _ago,
     "bits": _bits,
     "hash": _hash,
     "duration": _duration,
