@@ -1,7 +1,9 @@
 """Requests as any program makes them, without Calamint's client."""
 
+import html
 import http.client
 import json
+import re
 from urllib.parse import urlencode, urlsplit
 
 
@@ -38,3 +40,40 @@ def sentence(answer):
     assert message[-1] in ".?"
     assert "Traceback" not in message
     return message
+
+
+def text_of(page):
+    """What a reader sees of it."""
+    words = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(words).split())
+
+
+def send(server, path, **fields):
+    """Fill in the form of a page and send it: status, where it leads or what it says."""
+    status, page, _ = ask(server, "GET", path)
+    assert status == 200, page
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    action = html.unescape(
+        re.search(r'<form class="action" method="post" action="([^"]*)"', page)[1]
+    )
+    status, page, headers = ask(
+        server, "POST", html.unescape(action), list({**hidden, **fields}.items())
+    )
+    return status, headers["Location"] if status == 303 else page
+
+
+def done(answer):
+    status, where = answer
+    assert status == 303, where
+    return where
+
+
+def job_path(number, what=""):
+    return f"/studies/1/jobs/{number}{what}"
+
+
+def finish(study):
+    job = study.ask()
+    names = study.problem.tasks[job.task].measures
+    study.tell(job, dict.fromkeys(names, 0.1 * (1 + job.number)))
+    return job

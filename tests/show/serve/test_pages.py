@@ -1,4 +1,4 @@
-"""The pages, as a browser gets them, and what their forms do."""
+"""The pages, as a browser gets them."""
 
 import contextlib
 import html
@@ -13,52 +13,15 @@ from datetime import datetime
 
 import psutil
 import pytest
-from tests.run.cases import decoupled, quick
+from tests.run.cases import quick
 from tests.run.served import serving
-from tests.show.serve.asking import ask
+from tests.show.serve.asking import ask, done, finish, job_path, send, text_of
 from tests.show.studies import HOSTILE
 
 import calamint as cm
 from calamint.run import Database, folder_of
 
 PAGES = ("", "/jobs", "/beliefs", "/decisions", "/resources", "/trust", "/changes", "/enqueue")
-
-
-def text_of(page):
-    """What a reader sees of it."""
-    words = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
-    return " ".join(html.unescape(words).split())
-
-
-def send(server, path, **fields):
-    """Fill in the form of a page and send it: status, where it leads or what it says."""
-    status, page, _ = ask(server, "GET", path)
-    assert status == 200, page
-    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
-    action = html.unescape(
-        re.search(r'<form class="action" method="post" action="([^"]*)"', page)[1]
-    )
-    status, page, headers = ask(
-        server, "POST", html.unescape(action), list({**hidden, **fields}.items())
-    )
-    return status, headers["Location"] if status == 303 else page
-
-
-def done(answer):
-    status, where = answer
-    assert status == 303, where
-    return where
-
-
-def job_path(number, what=""):
-    return f"/studies/1/jobs/{number}{what}"
-
-
-def finish(study):
-    job = study.ask()
-    names = study.problem.tasks[job.task].measures
-    study.tell(job, dict.fromkeys(names, 0.1 * (1 + job.number)))
-    return job
 
 
 def test_every_page_of_an_empty_study(server):
