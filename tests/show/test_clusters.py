@@ -1,6 +1,7 @@
 """Machines beyond one from the command line: workers on a shared storage, and clusters with a
 queue. Where SLURM would be, there is a stand-in that runs what is submitted on this machine."""
 
+import ast
 import json
 import os
 import re
@@ -13,8 +14,10 @@ import pytest
 from tests.run.cases import check_books
 from tests.run.servers import new_database
 from tests.show.test_command_line import environment, followed
+from typer.testing import CliRunner
 
 import calamint as cm
+from calamint.show.cli.main import app
 
 SPEC = """
 minimize = "loss"
@@ -213,6 +216,93 @@ def test_wall_times_that_are_none_get_a_sentence(study, time):
     assert not (folder / "start_slurm.py").exists()
 
 
+def test_a_script_has_the_words_that_it_was_given(tmp_path):
+    """Whatever is in them: no word of a person is a word of Python."""
+    (tmp_path / "problem.toml").write_text(SPEC)
+    (tmp_path / "work.py").write_text("def main():\n    pass\n")
+    name, url = 'my \N{CHERRIES} \\ """ study', f"sqlite:///{tmp_path}/\N{CHERRIES}.db"
+    done("init", "problem.toml", "-s", url, "--name", name, cwd=tmp_path)
+    words = ("--cpus", "1", "--time", "1:00:00", "--queue", "b\N{LATIN SMALL LETTER O WITH STROKE}")
+    more = ("--tasks", "work.py:main", "-o", 'start """.py', "-s", url)
+    done("cluster", "slurm", *words, *more, cwd=tmp_path)
+    script = (tmp_path / 'start """.py').read_text("utf-8")
+    assert name == ast.literal_eval(script[script.index("STUDY = ") + 8 :].partition("\n")[0])
+    assert "\\u" not in script
+    shown = subprocess.run(
+        [sys.executable, 'start """.py', "--script"],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "#SBATCH -p b\N{LATIN SMALL LETTER O WITH STROKE}" in shown
+
+
+@pytest.mark.parametrize(
+    ("system", "words", "sentence"),
+    [
+        ("slurm", ("--cpus", "0"), "cpus is 0: write a whole number of at least 1"),
+        ("slurm", ("--workers", "0"), "workers is 0: write"),
+        ("slurm", ("--evaluations", "-3"), "evaluations is -3: write"),
+        ("slurm", ("--memory", "foo"), "memory is 'foo': write a number with its unit"),
+        ("slurm", ("--memory", "0GB"), "memory is '0GB': write a number with its unit"),
+        ("slurm", ("--queue", "a\nrm -rf b"), r"queue is 'a\nrm -rf b': write one line"),
+        ("slurm", ("--queue", ""), "queue is '': write one line"),
+        ("pbs", ("--account", "a\x1bb"), r"account is 'a\x1bb': write one line"),
+        ("sge", ("--directive", "-l\na"), r"directive is '-l\na': write one line"),
+        ("slurm", ("--prologue", "a\rb"), r"prologue is 'a\rb': write one line"),
+        ("lsf", ("--account", 'a"b'), "account is 'a\"b': write it without quotes"),
+        ("slurm", ("--time", "99999999:00:00"), "time is '99999999:00:00': write hours"),
+        ("lsf", ("--time", "0:01:59"), "time is '0:01:59': write at least 120 seconds"),
+        ("slurm", ("--resource", "hall=\N{SUPERSCRIPT TWO}"), "write how many jobs at a time"),
+        ("slurm", ("--resource", "hall=" + 5000 * "9"), "write how many jobs at a time"),
+        ("slurm", ("--resource", ""), "resource is '': write its name, such as gpu"),
+        ("slurm", ("-o", "no/such/folder/a.py"), "cannot be written: No such file or directory"),
+    ],
+)
+def test_scripts_that_could_not_run_get_a_sentence(tmp_path, system, words, sentence):
+    url = f"sqlite:///{tmp_path}/a.db"
+    cm.Study(cm.Problem.from_toml(SPEC), url)
+    told = CliRunner().invoke(
+        app, ["cluster", system, "--cpus", "1", "--time", "1:00:00", "-s", url, *words]
+    )
+    assert isinstance(told.exception, cm.CalamintError)
+    assert sentence in str(told.exception)
+    assert not list(tmp_path.glob("*.py"))
+
+
+def test_lsf_ends_no_worker(tmp_path):
+    """It has no seconds, and its workers count by what it has."""
+    (tmp_path / "problem.toml").write_text(SPEC)
+    url = f"sqlite:///{tmp_path}/a.db"
+    done("init", "problem.toml", "-s", url, cwd=tmp_path)
+    done("cluster", "lsf", "--cpus", "1", "--time", "0:02:59", "-s", url, cwd=tmp_path)
+    script = (tmp_path / "start_lsf.py").read_text()
+    assert 'walltime="00:02"' in script
+    lifetime, stagger = map(int, re.findall(r'"(\d+)s"', script))
+    assert lifetime + stagger < 120
+
+
+@pytest.mark.parametrize("tasks", ["sub/work.py:tasks", "work.py", "work.py:if", "work:a b", ":x"])
+def test_tasks_that_cannot_be_imported_get_a_sentence(study, tasks):
+    url, folder = study
+    words = ("--cpus", "1", "--time", "1:00:00", "--tasks", tasks)
+    process = calamint("cluster", "slurm", *words, "-s", url, cwd=folder)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"tasks is {tasks!r}: write module:name" in out
+    assert not (folder / "start_slurm.py").exists()
+
+
+def test_a_script_says_what_is_wrong_and_leaves_no_cluster(study, with_slurm):
+    url, folder = study
+    done("cluster", "slurm", "--cpus", "1", "--time", "1:00:00", "-s", url, cwd=folder)
+    finished = subprocess.run(
+        [sys.executable, "start_slurm.py"],
+        cwd=folder, env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.returncode == 1
+    assert "error: tasks['estimate'] is None: write a function" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
 def test_workers_that_reach_their_wall_time_are_replaced(study, with_slurm):
     """Workers of a few seconds run a study of many."""
     url, folder = study
@@ -222,7 +312,7 @@ def test_workers_that_reach_their_wall_time_are_replaced(study, with_slurm):
     done("cluster", "slurm", *words, *more, cwd=folder)
     path = folder / "start_slurm.py"
     script = path.read_text()
-    assert "from work import tasks" in script
+    assert "from work import tasks as task_functions" in script
     path.write_text(re.sub(r'"\d+s", "--lifetime-stagger", "\d+s"', '"4s"', script))
     finished = subprocess.run(
         [sys.executable, path.name], cwd=folder, env=environment(), capture_output=True, text=True

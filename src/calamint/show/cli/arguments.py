@@ -1,6 +1,7 @@
 """Reading what stands on the command line: problems with settings, names with values."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -89,8 +90,12 @@ def read_pairs(words: Sequence[str]) -> dict[str, str]:
 def read_counts(words: Sequence[str]) -> dict[str, int]:
     """Numbers of jobs by resource: gpu is gpu=1."""
     counts = {}
-    for key, text in read_pairs([word if "=" in word else f"{word}=1" for word in words]).items():
-        if not text.isdigit() or int(text) < 1:
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not key.strip():
+            raise ProblemError(f"resource is {word!r}: write its name, such as gpu or cpu=4.")
+        text = text if sign else "1"
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
             raise ProblemError(f"{key}={text}: write how many jobs at a time, such as {key}=1.")
         counts[key] = int(text)
     return counts
