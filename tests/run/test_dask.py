@@ -221,8 +221,14 @@ def test_clusters_of_dask_and_clients_can_be_given(caplog):
 
 
 def test_what_is_no_cluster_gets_a_sentence():
-    with pytest.raises(cm.ProblemError, match="cluster is 3: write the address"):
-        cm.Dask(3)
+    from distributed import LocalCluster
+
+    no_addresses = ("foo", "", "tcp://", "tcp://:9", "http://h:9", "tcp://h:p/x", "tcp://h:99999")
+    for given in (3, LocalCluster, *no_addresses):
+        with pytest.raises(cm.ProblemError, match=r"cluster is .*: write the address"):
+            cm.Dask(given)
+    for address in ("h:9", "tcp://[::1]:9", "tls://h:9"):
+        cm.Dask(address)
     with pytest.raises(cm.TaskError, match="cannot be reached"):
         quick(ONE).run(lambda params: 1.0, evaluations=1, executor=cm.Dask("tcp://127.0.0.1:9"))
 

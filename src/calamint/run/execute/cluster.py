@@ -84,7 +84,8 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise ProblemError("Dask is not installed: pip install 'calamint[dask]'.") from None
-        if not isinstance(given, str | Client) and not hasattr(given, "scheduler_address"):
+        is_cluster = hasattr(given, "scheduler_address") and not isinstance(given, type)
+        if not (_is_address(given) or is_cluster or isinstance(given, Client)):
             raise ProblemError(
                 f"cluster is {given!r}: write the address of a scheduler, such as"
                 " 'tcp://scheduler:8786', a cluster or a client."
@@ -116,8 +117,9 @@ class Cluster:
             try:
                 self._client = Client(self._given, timeout=ANSWER, set_as_default=False)
                 return
-            except (OSError, ValueError) as error:  # the first at once, if it is just starting
-                if time.monotonic() > until or isinstance(error, ValueError):
+            except (OSError, ValueError, TypeError) as error:
+                # It may be just starting.
+                if time.monotonic() > until or not isinstance(error, OSError):
                     raise TaskError(
                         f"the Dask scheduler {self._given!r} cannot be reached"
                         f" ({words_of(error)}): is it running, and is the address right?"
@@ -289,6 +291,24 @@ class Cluster:
             OSError: If it cannot be had in time.
         """
         return self.ask(future._result)
+
+
+def _is_address(given: object) -> bool:
+    """Whether it can be one of a scheduler: a client that cannot read it does not end."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    if not isinstance(given, str):
+        return False
+    try:
+        scheme, place = parse_address(given)
+        get_backend(scheme)
+        if scheme == "inproc":
+            return place.count("/") == 2
+        host, port = parse_host_port(place)
+    except ValueError:
+        return False
+    return bool(host) and 0 < port < 65536
 
 
 def words_of(error: object) -> str:
