@@ -192,6 +192,7 @@ A mixture of the paper's cases:
         ({"space": {"2x": cm.Real(0, 1)}}, ["'2x'"]),
         ({"space": {"error": cm.Real(0, 1)}}, ["'error' is both a parameter and a function"]),
         ({"resources": {"gpu": 0, "cpu": 1}}, ["resources['gpu'] is 0", "at least 1"]),
+        ({"resources": {"gpu": 2**40, "cpu": 1}}, ["resources['gpu']", "at most 2147483647"]),
         ({"resources": {"gpu": 1.5, "cpu": 1}}, ["resources['gpu'] is 1.5"]),
         ({"resources": {"gpuu": 1, "cpu": 1}}, ["runs on 'gpu'", "did you mean 'gpuu'?"]),
         ({"resources": {"gpu": 1, "cpu": 1, "tpu": 1}}, ["'tpu'", "used by no task"]),

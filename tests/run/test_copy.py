@@ -105,3 +105,17 @@ def test_all_studies_are_copied_from_the_command_line(tmp_path):
     assert done.exit_code == 0, done.output
     assert "Study 'one' is copied" in done.output
     assert [row["name"] for row in tables(tmp_path / "b.db")["studies"]] == ["one", "two"]
+
+
+def test_copying_is_refused_before_anything_is_copied(tmp_path):
+    first, second = f"sqlite:///{tmp_path / 'a.db'}", f"sqlite:///{tmp_path / 'b.db'}"
+    Database(first)
+    with pytest.raises(cm.ProblemError, match="has no study: there is nothing to copy"):
+        CliRunner().invoke(command_line.app, ["copy", first, second], catch_exceptions=False)
+    assert not (tmp_path / "b.db").exists()
+    for name in ("one", "two"):
+        quick(storage=first, name=name).ask()
+    quick(storage=second, name="two").ask()
+    with pytest.raises(cm.ProblemError, match="has a study 'two' already: nothing was copied"):
+        CliRunner().invoke(command_line.app, ["copy", first, second], catch_exceptions=False)
+    assert [row["name"] for row in tables(tmp_path / "b.db")["studies"]] == ["two"]

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -221,6 +222,20 @@ def test_a_job_that_is_told_to_end_from_outside_is_tried_again(tmp_path, is_comm
     assert (report.evaluations, report.failed) == (1, 0)
     outcomes = [row.outcome for row in study.attempts(running=False)]
     assert sorted(outcomes) == ["done", "lost"]
+
+
+# -- rights ----------------------------------------------------------------------------------------
+
+
+def test_a_user_who_may_not_read_is_told_what_to_ask_for():
+    import psycopg
+
+    url = new_database()
+    quick(ONE, url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+    with pytest.raises(cm.StorageError, match="ask for the right to read and write the tables"):
+        cm.Study.load(re.sub("//.*@", "//reader@", url))
 
 
 # -- file handles ----------------------------------------------------------------------------------

@@ -213,6 +213,10 @@ def _relation(one: frozenset[str], other: frozenset[str]) -> Kind:
     return Kind.MIXTURE if one & other else Kind.NON_COMPETITIVE
 
 
+# What every database can store.
+_MOST = 2**31 - 1
+
+
 def _resources(resources: object) -> dict[str, int]:
     if not isinstance(resources, Mapping) or not resources:
         raise ProblemError(
@@ -225,4 +229,6 @@ def _resources(resources: object) -> dict[str, int]:
                 f"resources[{name!r}] is {capacity!r}: write a whole number of at least 1,"
                 " how many jobs it can run at once."
             )
+        if int(capacity) > _MOST:
+            raise ProblemError(f"resources[{name!r}] is {capacity!r}: write at most {_MOST}.")
     return {name: int(capacity) for name, capacity in resources.items()}

@@ -72,6 +72,11 @@ _ERROR_HINTS = (
         False,
     ),
     ("does not exist", "there is no such database or user: create it first", False),
+    (
+        "permission denied for table",
+        "this user may not do that: ask for the right to read and write the tables",
+        False,
+    ),
     ("permission denied", "this user may not do that: ask for the right to create tables", False),
     ("connection", _UNREACHABLE, True),
 )

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from calamint import run
+from calamint.errors import ProblemError
 from calamint.show.cli.app import app
 
 
@@ -18,6 +19,12 @@ def copy(
 ) -> None:
     """Copy studies with their history to another storage, SQLite or PostgreSQL."""
     old = run.Database(source, read_only=True)
+    names = run.names(old) if name is None else [name]
+    if not names:
+        raise ProblemError(f"storage {old.where} has no study: there is nothing to copy.")
     new = run.Database(target)
-    for each in [name] if name is not None else run.names(old):
+    for each in run.names(new):
+        if each in names:
+            raise ProblemError(f"the target has a study {each!r} already: nothing was copied.")
+    for each in names:
         typer.echo(f"Study {run.copy_study(old, new, each)!r} is copied to {new.where}.")
