@@ -418,7 +418,7 @@ def test_a_job_longer_than_the_wall_time_is_held_with_a_sentence(cluster, tmp_pa
     study.run(slow, evaluations=1, executor=cm.Dask(cluster.address), on=on)
     (job,) = study.jobs
     assert (job.state, job.cause, job.attempts) == ("held", "lost", 2)
-    assert "its worker reached its wall-time of 4 s" in job.reason
+    assert "its worker ended after its lifetime of 4 s" in job.reason
     assert any("held" in each and "wall-time" in each for each in messages)
 
 

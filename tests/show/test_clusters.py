@@ -159,6 +159,7 @@ def test_workers_that_cannot_work_get_a_sentence(study, words, sentence):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert sentence in out
+    assert "Taking jobs" not in out
 
 
 # -- job scripts -----------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Worker:
         tasks: The keys of these jobs.
         is_open: Whether it takes jobs; one that is ending, or has too little memory, does not.
         about: What it says of itself.
-        ends: The moment when it does, by this machine's clock, if it has a wall-time.
+        ends: The moment when it does, by this machine's clock, if it has a lifetime.
     """
 
     id: str

@@ -254,10 +254,10 @@ class Dask(Executor):
         ends = None if worker is None else worker.ends
         if worker is None or ends is None or time.monotonic() < ends - ANSWER:
             return f"its worker {sent.address} is gone after {ran:.0f} s"
-        wall_time = 0.0 if worker.about is None else worker.about.wall_time
+        lifetime = (worker.about and worker.about.lifetime) or 0.0
         return (
-            f"its worker reached its wall-time of {wall_time:.0f} s when the job had run for"
-            f" {ran:.0f} s: ask for a longer one, or make the job shorter"
+            f"its worker ended after its lifetime of {lifetime:.0f} s, when the job had run for"
+            f" {ran:.0f} s: ask for a longer wall-time, or make the job shorter"
         )
 
     def _lose(self, key: _Key, words: str) -> None:

@@ -55,7 +55,7 @@ class About:
     """A worker: its version of Calamint, how many seconds it was given, and how many are left."""
 
     version: str
-    wall_time: float | None
+    lifetime: float | None
     left: float | None
 
 
@@ -140,7 +140,7 @@ def describe(dask_worker: Any) -> About:
     """What there is to know of a worker."""
     import psutil
 
-    wall_time = dask_worker.lifetime
+    lifetime = dask_worker.lifetime
     age = time.time() - psutil.Process().create_time()
-    left = None if wall_time is None else max(wall_time - age, 0.0)
-    return About(version("calamint"), wall_time, left)
+    left = None if lifetime is None else max(lifetime - age, 0.0)
+    return About(version("calamint"), lifetime, left)

@@ -105,7 +105,7 @@ def cluster(
     queue: Annotated[str | None, typer.Option(help="Queue, or partition.")] = None,
     account: Annotated[str | None, typer.Option(help="Account, or project.")] = None,
     directive: Annotated[
-        list[str] | None, typer.Option(help="A line more for the queue, such as --gres=gpu:1.")
+        list[str] | None, typer.Option(help="An extra line for the queue, such as --gres=gpu:1.")
     ] = None,
     prologue: Annotated[
         list[str] | None,

@@ -52,7 +52,13 @@ def worker(
     study = open_study(storage, name, trust)
     check_offered(study, offered)
     console = Console()
-    say(console, f"Taking jobs of study {study.name!r} on {', '.join(offered)}; Ctrl-C to end.")
+    sentences = [f"Taking jobs of study {study.name!r} on {', '.join(offered)}; Ctrl-C to end."]
+
+    def began(event: running.RunEvent) -> None:  # noqa: ARG001
+        """Until then, options may be refused."""
+        while sentences:
+            say(console, sentences.pop())
+
     with show.Live(console) as live:
         report = study.run(
             functions,
@@ -61,6 +67,7 @@ def worker(
             executor=running.Local(timeout, resources=offered),
             watch=live,
             keep_going=keep_going,
+            on=began,
         )
     say(console, f"{report}.")
     if report.stopped == "interrupted":
