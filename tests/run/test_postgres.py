@@ -147,6 +147,19 @@ def test_a_database_that_does_not_exist_gets_a_sentence(url):
         quick(storage=url.replace("/test", "/other"))
 
 
+def test_a_database_that_cannot_store_every_character_gets_a_sentence(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = f"{connection.info.dbname}_latin"
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+            " TEMPLATE template0"
+        )
+    latin = url.replace(name.removesuffix("_latin"), name)
+    assert quick(storage=latin, name="dösis").name == "dösis"
+    with pytest.raises(cm.StorageError, match="create it with ENCODING 'UTF8'"):
+        quick(storage=latin, name="🙂")
+
+
 def test_infinity_is_stored(url):
     """Scores, hyper-parameters and settings may be infinite; JSON of the standard has no such."""
     model = cm.Model(hyperparameters="map")

@@ -25,7 +25,11 @@ def test_results_are_told_by_hand(study, server):
     assert 'value="much"' in page  # it is not lost
     assert study.jobs[0].state == "running"
     where = done(send(server, job_path(0, "/tell"), **{"value.0": "1.5 ± 0.1", "seconds": "60"}))
-    assert where == "/studies/1/jobs/0?done=The+results+of+job+0+were+recorded."
+    said = "done=The+results+of+job+0+were+recorded."
+    assert where.startswith(f"/studies/1/jobs/0?{said}&proof=")
+    assert "The results of job 0 were recorded." in text_of(ask(server, "GET", where)[1])
+    for forged in (where.replace("recorded", "lost"), f"/studies/1/jobs/0?{said}"):  # by others
+        assert "The results of job 0" not in text_of(ask(server, "GET", forged)[1])
     (record,) = study.history
     assert (record.values, record.sem, record.seconds) == ({"f": 1.5}, {"f": 0.1}, 60.0)
     assert record.params == job.params

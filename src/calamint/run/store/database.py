@@ -71,6 +71,11 @@ _ERROR_HINTS = (
         "the server does not accept this user and password: look at both",
         False,
     ),
+    (
+        "no equivalent in encoding",
+        "the database cannot store every character: create it with ENCODING 'UTF8'",
+        False,
+    ),
     ("does not exist", "there is no such database or user: create it first", False),
     (
         "permission denied for table",

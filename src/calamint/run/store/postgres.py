@@ -43,7 +43,7 @@ def postgres_engine(url: URL) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         json_serializer=_dumps,
         json_deserializer=_loads,
-        connect_args={"connect_timeout": int(BUSY_TIMEOUT)},
+        connect_args={"connect_timeout": int(BUSY_TIMEOUT), "client_encoding": "utf8"},
     )
     event.listen(engine, "begin", _on_begin)
     return engine
