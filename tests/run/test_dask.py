@@ -15,6 +15,7 @@ from tests.run.clusters import Cluster
 from tests.run.test_kill import Log, forked
 
 import calamint as cm
+from calamint.run.execute import remote
 
 ONE = cm.Problem(SQUARE, minimize="f", tasks={"run": cm.Task("f")}, resources={"here": 3})
 
@@ -359,6 +360,31 @@ def test_a_run_that_is_killed_finds_what_went_on_meanwhile(trio, tmp_path, monke
     study.run(tasks, evaluations=6, executor=cm.Dask(trio.address), on=on)
     assert [(job.state, job.attempts) for job in study.jobs] == [("done", 1)] * 6
     check_books(path)
+
+
+def test_nothing_is_started_before_earlier_results_are_there(trio, tmp_path, monkeypatch):
+    """Workers do not say for a while what they have; then neither runs again."""
+    path, log, failures = tmp_path / "a.db", Log(tmp_path / "log"), [OSError("no answer")] * 4
+    pid = forked(run_on, trio.address, path, log, 3, 0.5)
+    while len(log.lines()) < 3:
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    time.sleep(1.5)
+    executor = cm.Dask(trio.address)
+    broadcast = executor.cluster.broadcast
+
+    def failing(function, *arguments, workers):
+        if function is remote.collect and failures:
+            raise failures.pop()
+        return broadcast(function, *arguments, workers=workers)
+
+    monkeypatch.setattr(executor.cluster, "broadcast", failing)
+    study = quick(decoupled(), f"sqlite:///{path}", pause=0.01)
+    tasks = {task: Noted(task, log) for task in study.problem.tasks}
+    study.run(tasks, evaluations=3, executor=executor)
+    assert failures == []
+    assert [(job.state, job.attempts) for job in study.jobs] == [("done", 1)] * 3
 
 
 def test_a_worker_that_is_killed_loses_its_job_only(trio, tmp_path):

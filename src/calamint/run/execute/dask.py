@@ -105,7 +105,8 @@ class Dask(Executor):
     def can_start(self, resources: tuple[str, ...]) -> bool:
         self._look(JUST_NOW)
         self.cluster.say_if_unoffered(resources)
-        return self._place(resources) is not None
+        # What earlier runs have left may be what would be started.
+        return not self.has_spooled and self._place(resources) is not None
 
     def _place(self, resources: tuple[str, ...]) -> str | None:
         """The worker with most room for a job; of those alike, the one that ends last."""
@@ -275,8 +276,7 @@ class Dask(Executor):
     # -- earlier runs ------------------------------------------------------------------------------
 
     def spooled(self) -> list[SpooledResult]:
-        self.has_spooled = False
-        self.cluster.look()
+        self.has_spooled = not self.cluster.look()
         try:
             spooled, running = self._collect(self.cluster.workers)
         except OSError:
