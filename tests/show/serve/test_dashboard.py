@@ -297,6 +297,7 @@ def test_beliefs_are_explored(live, look):
     assert "dropout" in shown
     page.locator("#x").select_option("dropout")
     page.wait_for_url(re.compile("x=dropout"))
+    page.locator("#y option[value=width]").wait_for(state="attached")  # the form is a new one
     page.locator("#y").select_option("")
     page.wait_for_url(re.compile("x=dropout&y=&"))
     drawn(page, "slices")
