@@ -43,7 +43,7 @@ DEFINED = {
     "settings.md": {"0.600": "optimum", "3.32": "optimum"},
     "information.md": {"0.47": "a distance", "0.1": "a distance"},
     "methods.md": {"0.05": "δ"},
-    "clusters.md": {"14400": "an example", "9000": "an example"},
+    "clusters.md": {"14000": "an example", "9000": "an example"},
     "plots.md": {"95": "an interval", "0.8": "an example", "80": "an example"},
     "results.md": {
         "95": "an interval",
