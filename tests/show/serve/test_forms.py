@@ -1,6 +1,7 @@
 """What forms say and do, as a browser sends them."""
 
 import re
+import threading
 import time
 
 import pytest
@@ -9,6 +10,27 @@ from tests.run.served import serving
 from tests.show.serve.asking import ask, done, finish, job_path, send, text_of
 
 import calamint as cm
+from calamint.run import StudyEditor
+
+
+def test_no_form_waits_until_a_large_study_is_open(study, server, monkeypatch):
+    study.ask(task="price")
+    go_on, load = threading.Event(), StudyEditor.of
+
+    def slow(*arguments, **options):
+        go_on.wait(30)
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(StudyEditor, "of", slow)
+    for _ in range(2):
+        status, page, headers = ask(server, "GET", job_path(0, "/tell"))
+        assert (status, headers["Refresh"]) == (200, "1")
+        assert "The study is being opened" in text_of(page)
+    assert ask(server, "GET", "/studies/1/enqueue")[0] == 200  # which needs no study
+    go_on.set()
+    status, page, headers = ask(server, "GET", job_path(0, "/tell"))
+    assert (status, headers["Refresh"]) == (200, None)
+    assert "Report results of job 0" in text_of(page)
 
 
 def test_results_are_told_by_hand(study, server):

@@ -31,7 +31,7 @@ from calamint.show.serve.forms import (
     read_form,
     show_form,
 )
-from calamint.show.serve.render import binary_functions
+from calamint.show.serve.render import binary_functions, page_of
 
 router = APIRouter(include_in_schema=False)
 STUDY = "/studies/{study}"
@@ -306,20 +306,25 @@ def actions_for(job: JobRecord, measures: Collection[str], corrected: bool) -> d
 
 @router.get(STUDY + "/jobs/{number}/{name}")
 def ask_for_job(call: Managing, request: Request, number: JobNumber, name: str) -> HTMLResponse:
-    study, job, action = _about(call, number, name)
+    job, action = _about(call, number, name)
     if job.state not in action.states:
         allowed = " or ".join(action.states)
         raise JobStateError(
             f"job {number} is {job.state}: only a job that is {allowed} can be {action.done}."
         )
+    study = call.hub.editor_soon(call.record)
+    if study is None:
+        page = page_of(call, request, "opening.html")
+        page.headers["Refresh"] = "1"
+        return page
     return show_form(call, request, _of_job(call, study, job, name))
 
 
-def _about(call: Call, number: int, name: str) -> tuple[StudyEditor, JobRecord, Action]:
+def _about(call: Call, number: int, name: str) -> tuple[JobRecord, Action]:
     if name not in ACTIONS:
         raise UnknownStudyError("there is no such page.")
     job = job_details(call.hub.database, call.study, number)[0]
-    return call.hub.editor(call.record), job, ACTIONS[name]
+    return job, ACTIONS[name]
 
 
 def _of_job(call: Call, study: StudyEditor, job: JobRecord, name: str) -> Question:
@@ -344,7 +349,8 @@ def _of_job(call: Call, study: StudyEditor, job: JobRecord, name: str) -> Questi
 @router.post(STUDY + "/jobs/{number}/{name}")
 async def do_with_job(call: Managing, request: Request, number: JobNumber, name: str) -> Response:
     form = await read_form(call, request)
-    study, job, action = await run_in_threadpool(_about, call, number, name)
+    job, action = await run_in_threadpool(_about, call, number, name)
+    study = await run_in_threadpool(call.hub.editor, call.record)
     question = await run_in_threadpool(_of_job, call, study, job, name)
 
     def doubts() -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar, final
 
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +24,8 @@ from calamint.show.serve.drawing import Drawings
 
 T = TypeVar("T", bound=StudyView)
 R = TypeVar("R")
+# Seconds that a page waits for a study to be opened.
+_SOON = 0.5
 # Questions to one model that wait.
 _MOST_WAITING = 50
 
@@ -47,6 +50,8 @@ class Hub:
         self._opened: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._opening: dict[str, Future[StudyEditor]] = {}
+        self._opener = ThreadPoolExecutor(2, "opening")
         self._deciding: dict[int, asyncio.Lock] = {}
         self._asking: dict[int, asyncio.Lock] = {}
         self._waiting: Counter[int] = Counter()
@@ -68,6 +73,20 @@ class Hub:
     def editor(self, record: StudyRecord) -> StudyEditor:
         """To tell, correct and change with."""
         return self._open("edit", record, StudyEditor.of)
+
+    def editor_soon(self, record: StudyRecord) -> StudyEditor | None:
+        """The same for a page; None if opening it takes longer, which goes on in the background."""
+        with self._lock:
+            future = self._opening.get(record.uid)
+            if future is None:
+                future = self._opening[record.uid] = self._opener.submit(self.editor, record)
+        try:
+            return future.result(_SOON)
+        except TimeoutError:
+            return None
+        finally:
+            if future.done():  # it is known, or has failed and is tried again
+                self._opening.pop(record.uid, None)
 
     def view(self, record: StudyRecord) -> StudyView:
         """To ask the model."""
