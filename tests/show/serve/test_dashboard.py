@@ -183,10 +183,11 @@ def test_what_was_scrolled_stays_where_it_is(live, look):
     page.locator("#jobs tbody a").first.focus()
     focused = "getComputedStyle(document.activeElement)"
     assert page.evaluate(f"[{focused}.outlineStyle, {focused}.outlineOffset]") == ["solid", "-2px"]
-    table = page.locator("#jobs .scroll")
-    table.evaluate("(each) => { each.scrollLeft = 150; }")
+    # At once: an element that was found before may have been replaced meanwhile.
+    scrolled = """document.querySelector("#jobs .scroll").scrollLeft"""
+    page.evaluate(f"{scrolled} = 150")
     until_news(page, "jobs")
-    assert table.evaluate("(each) => each.scrollLeft") == 150
+    assert page.evaluate(scrolled) == 150
 
 
 def test_names_have_room_on_phones(tmp_path, look):
@@ -198,10 +199,10 @@ def test_names_have_room_on_phones(tmp_path, look):
         page = look(server, "/studies/1/jobs/0", viewport={"width": 390, "height": 800})
         back, name = (page.locator(f".where {each}").bounding_box() for each in ("a", "b"))
         assert back["y"] == pytest.approx(name["y"], abs=2)
-        facts = page.locator("table.facts").first
-        assert facts.evaluate("(each) => each.parentElement.scrollWidth <= innerWidth - 30")
-        shade = "(each) => getComputedStyle(each).backgroundAttachment"
-        assert page.locator("div.scroll").first.evaluate(shade) == "local, local, scroll, scroll"
+        facts = """document.querySelector("table.facts").parentElement"""
+        assert page.evaluate(f"{facts}.scrollWidth <= innerWidth - 30")
+        shade = """getComputedStyle(document.querySelector("div.scroll")).backgroundAttachment"""
+        assert page.evaluate(shade) == "local, local, scroll, scroll"
         page.locator(".where a").click()
         page.wait_for_url(f"{server}/")
 
@@ -333,7 +334,7 @@ def test_output_is_shown(live, look):
     number = next(job.number for job in study.jobs if job.task == "profile" and job.state == "done")
     page = look(server, f"/studies/1/jobs/{number}")
     page.get_by_text("Output").click()
-    assert "profiling {'width'" in page.locator("pre").inner_text()
+    page.locator("pre", has_text="profiling {'width'").wait_for()
 
 
 def test_a_result_is_told_and_amended_by_hand(tmp_path, look):
