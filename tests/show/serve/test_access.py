@@ -103,10 +103,10 @@ def test_a_server_with_a_name_of_its_own_needs_tokens(name, study):
     command = [sys.executable, "-m", "calamint", *words, *named]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         server = re.search(r"http://\S+", process.stdout.readline())[0]
-        host = {} if name is None else {"Host": name}
-        assert ask(server, "GET", JOBS, **host)[0] == (200 if name is None else 401)
+        status = ask(server, "GET", JOBS, **({} if name is None else {"Host": name}))[0]
         process.terminate()
         said = process.stdout.read()
+    assert status == (200 if name is None else 401)
     assert ("Everybody needs a token" in said) == (name is not None)
 
 
