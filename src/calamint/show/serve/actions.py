@@ -31,7 +31,7 @@ from calamint.show.serve.forms import (
     read_form,
     show_form,
 )
-from calamint.show.serve.render import binary_functions, page_of
+from calamint.show.serve.render import page_of
 
 router = APIRouter(include_in_schema=False)
 STUDY = "/studies/{study}"
@@ -331,7 +331,7 @@ def _of_job(call: Call, study: StudyEditor, job: JobRecord, name: str) -> Questi
     action = ACTIONS[name]
     back = f"/studies/{call.study}/jobs/{job.number}"
     facts: dict[str, Any] = {"task": job.task, "state": job.state, **job.params}
-    binary = binary_functions(call.record)
+    binary = call.problem.binary
     for function, value in job.values.items():
         shown = ("pass" if value else "fail") if function in binary else value
         facts[f"{function}, as told"] = shown

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, TypeVar, final
 
@@ -10,6 +11,7 @@ from fastapi import Depends, Header, Path, Request
 
 from calamint.checks import did_you_mean
 from calamint.errors import AccessError, ProblemError, RepeatedRequestError
+from calamint.problem import Problem
 from calamint.run import (
     Answered,
     Caller,
@@ -54,6 +56,11 @@ class Call:
     @property
     def study(self) -> int:
         return self.record.id
+
+    @cached_property
+    def problem(self) -> Problem:
+        """That of the study; functions that it names are not needed here."""
+        return Problem.from_content(self.record.problem)
 
     def caller(self, part: int | None = None) -> Caller:
         """Who wants a change; a request that makes several has a key for each."""

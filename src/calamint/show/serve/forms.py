@@ -18,7 +18,6 @@ from calamint.show.serve.calls import Call, is_key, state_of
 from calamint.show.serve.render import page_of
 
 _MOST_FIELDS = 3000
-# As of requests.
 Form = Mapping[str, str]
 
 

@@ -79,7 +79,7 @@ def _states(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
 def overview(call: Reading, request: Request) -> HTMLResponse:
     database = call.hub.database
     counts = job_counts(database, call.study)
-    problem = problem_of(call)
+    problem = call.problem
     tasks = list(dict.fromkeys([*problem.tasks, *(task for task, _ in counts)]))
     limits = ["limits", "trade_off"] if problem.constraints else []
     return page_of(
@@ -95,11 +95,6 @@ def overview(call: Reading, request: Request) -> HTMLResponse:
         events=event_rows(call, event_page(database, call.study, 0, 8, (), True)),
         drawings=drawings(call, "recommendation", "progress", *limits),
     )
-
-
-def problem_of(call: Call) -> Problem:
-    """Functions that it names are not needed here."""
-    return Problem.from_content(call.record.problem)
 
 
 def resource_rows(call: Call, problem: Problem) -> list[dict[str, Any]]:
@@ -122,7 +117,7 @@ def resource_rows(call: Call, problem: Problem) -> list[dict[str, Any]]:
 
 @router.get(STUDY + "/resources")
 def resources(call: Reading, request: Request) -> HTMLResponse:
-    problem = problem_of(call)
+    problem = call.problem
     closed = {name for kind, name in paused(call.hub.database, call.study) if kind == "task"}
     return page_of(
         call,
@@ -148,7 +143,7 @@ def decisions(call: Reading, request: Request, page: PageNumber = 1) -> HTMLResp
         page=page,
         pages=pages_of(total),
         functions=list(dict.fromkeys([*functions_of(call.record), *told])),
-        drawings=drawings(call, "decisions", "evaluations", *_explained(problem_of(call))),
+        drawings=drawings(call, "decisions", "evaluations", *_explained(call.problem)),
     )
 
 
@@ -198,7 +193,7 @@ def changes(
 @router.get(STUDY + "/beliefs")
 def beliefs(call: Reading, request: Request) -> HTMLResponse:
     """What is believed along x, or over x and y; the other parameters are where sliders say."""
-    problem, asked = problem_of(call), request.query_params
+    problem, asked = call.problem, request.query_params
     parameters = problem.space.parameters
     names = list(parameters)
     x = _chosen(asked.get("x"), names, names[0])

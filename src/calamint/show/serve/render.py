@@ -15,8 +15,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from calamint.decide import short
-from calamint.problem import Problem
-from calamint.run import EventRecord, StudyRecord, event_page, told_values
+from calamint.run import EventRecord, event_page, told_values
 from calamint.show.serve.access import Visitor
 from calamint.show.serve.calls import Call, state_of
 from calamint.show.serve.static import address_of
@@ -140,16 +139,11 @@ def page_of(
         study=call.record,
         base=f"/studies/{call.study}",
         may_manage=call.visitor.may("manage"),
-        binary=binary_functions(call.record),
+        binary=call.problem.binary,
         done=_done(call, request),
         **context,
     )
     return HTMLResponse(html, status)
-
-
-def binary_functions(record: StudyRecord) -> set[str]:
-    """Functions that pass or fail."""
-    return {each.name for each in Problem.from_content(record.problem).constraints if each.binary}
 
 
 def _done(call: Call, request: Request) -> str:
@@ -196,7 +190,7 @@ _WORDS = {
 def event_rows(call: Call, events: Sequence[EventRecord]) -> list[dict[str, Any]]:
     """What happened, who caused it, and why, in words."""
     told = told_values(call.hub.database, call.study, events)
-    binary = binary_functions(call.record)
+    binary = call.problem.binary
     return [_event_row(each, told.get(each.sequence, {}), binary) for each in events]
 
 

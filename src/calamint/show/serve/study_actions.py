@@ -22,7 +22,6 @@ from calamint.show.serve.forms import (
     read_form,
     show_form,
 )
-from calamint.show.serve.pages import problem_of
 
 router = APIRouter(include_in_schema=False)
 STUDY = "/studies/{study}"
@@ -34,7 +33,7 @@ def ask_to_enqueue(call: Managing, request: Request) -> HTMLResponse:
 
 
 def _enqueue_question(call: Call) -> Question:
-    problem = problem_of(call)
+    problem = call.problem
     fields = [Field("task", "Task", options=list(problem.tasks), required=True)]
     best = call.hub.drawings.known(Wanted.of(call.study, "recommendation"))
     known = {} if best is None or best.params is None else best.params
